@@ -178,9 +178,10 @@ def test_only_known_programs_are_asked() -> None:
 
 
 @pytest.mark.skipif(ns3.VARIABLE not in os.environ, reason=f"{ns3.VARIABLE} names no Python with ns-3")
-@pytest.mark.parametrize("transport", ["newreno", "cubic", "dctcp", "bbr"])
+@pytest.mark.parametrize("transport", ["newreno", "cubic", "dctcp", "illinois"])
 def test_a_lone_flow_takes_as_long_in_ns3(transport: str) -> None:
-    """A flow alone is the closed form of both: a difference is one of links, sizes or windows."""
+    """A flow alone is the closed form of both: a difference is one of links, sizes or windows. BBR is not among them:
+    ns-3's takes a first round trip of 1 ms for granted and paces by that."""
     for size in ("10KB", "1MB"):
         [row] = cw.against(star(transport, size=size, flows=1), "ns3").sizes().to_dict("records")
         assert abs(row["mean differs"]) < 0.03, (transport, size, row)

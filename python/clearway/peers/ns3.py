@@ -68,7 +68,7 @@ def python(given: str | Path | None = None) -> str:
     where = shutil.which(str(asked)) if asked is not None else None
     if where is None:
         said = f"{asked} cannot be run" if asked is not None else "ns-3 is not installed here"
-        raise ValueError(f"{said}: `{INSTALL}`, then name its Python: --program ns3/bin/python")
+        raise ValueError(f"{said}: `{INSTALL}`, then name its Python: --interpreter ns3/bin/python")
     return where
 
 
@@ -132,7 +132,10 @@ def run(
     with tempfile.TemporaryDirectory(prefix="clearway-ns3-") as folder:
         asked, settings, answer = (Path(folder) / name for name in ("request", "settings", "answer"))
         asked.write_text(_request(scenario, result))
-        settings.write_text(json.dumps(dict(_settings(scenario.to_dict(), _held_bytes(scenario, result)))))
+        keys = _settings(scenario.to_dict(), _held_bytes(scenario, result))
+        # As text, which any attribute of ns-3 reads.
+        plain = {key: value if isinstance(value, str) else json.dumps(value) for key, value in keys}
+        settings.write_text(json.dumps(plain))
         words = [python(program), str(_HERE / "inside" / "run_ns3.py"), str(_HERE / "inside" / "network_ns3.cc")]
         version, errors = "3.44", []
         # A session of its own: an interrupt reaches ns-3 from here, and nothing stays behind.
@@ -157,9 +160,10 @@ def run(
             except BaseException:
                 running.kill()
                 raise
-        said = "".join(errors[-20:])
+        # cppyy says of each start that it could not place a `main`. Of a crash the first lines say why.
+        said = "".join(line for line in errors if "runStaticInitializersOnce" not in line)
         if not answer.exists():
-            raise ValueError(f"ns-3 did not run: {said.strip()[-1500:] or 'it said nothing'}")
+            raise ValueError(f"ns-3 did not run: {said.strip()[:1500] or 'it said nothing'}")
         rows = [[int(word) for word in line.split()] for line in answer.read_text().splitlines()]
     [ended], of_flows, of_ports = rows[0], rows[1 : 1 + len(result.flows)], rows[1 + len(result.flows) :]
     order = [row for pair in _pairs(result) for row in pair]
@@ -174,47 +178,49 @@ def _transports(scenario: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(str(next(iter(one))) if isinstance(one, Mapping) else str(one) for one in of))
 
 
-def _settings(scenario: Mapping[str, Any], held_bytes: int) -> Iterator[tuple[str, tuple[str, Any]]]:
+def _settings(scenario: Mapping[str, Any], held_bytes: int) -> Iterator[tuple[str, object]]:
     """The defaults of ns-3 that the transport's settings ask for. `held_bytes`: all that a path can hold."""
     [name] = _transports(scenario)
     of = scenario["transport"][name] if isinstance(scenario["transport"], Mapping) else {}
     control = of.get("control", {})
 
-    def time(text: str) -> tuple[str, str]:
-        return "time", f"{amount(text) * 1e12:.0f}ps"
+    def time(text: str) -> str:
+        return f"{amount(text) * 1e12:.0f}ps"
 
     delayed = of.get("delayed_ack")
-    yield "TcpSocket::SegmentSize", ("uinteger", payload(scenario))
-    yield "TcpSocket::InitialCwnd", ("uinteger", of["initial_window"])
-    yield "TcpSocket::DelAckCount", ("uinteger", delayed["packets"] if delayed else 1)
+    yield "TcpSocket::SegmentSize", payload(scenario)
+    yield "TcpSocket::InitialCwnd", of["initial_window"]
+    yield "TcpSocket::DelAckCount", delayed["packets"] if delayed else 1
     if delayed:
         yield "TcpSocket::DelAckTimeout", time(delayed["timeout"])
     # A window beyond what a path holds would wait in the sender's own queue, where Linux lets none wait (TCP small
     # queues); and no timestamps, since ns-3's count milliseconds.
-    yield "TcpSocket::SndBufSize", ("uinteger", held_bytes)
-    yield "TcpSocket::RcvBufSize", ("uinteger", 1 << 28)
-    yield "TcpSocketBase::Timestamp", ("boolean", False)
+    yield "TcpSocket::SndBufSize", held_bytes
+    yield "TcpSocket::RcvBufSize", 1 << 28
+    yield "TcpSocketBase::Timestamp", False
+    # By default ns-3 paces no faster than 4 Gbps.
+    yield "TcpSocketState::MaxPacingRate", "1000000Gbps"
     yield "TcpSocketBase::MinRto", time(of["rto_min"])
     yield "TcpSocketBase::ClockGranularity", time(of["clock_granularity"])
-    yield "TcpSocketBase::ReTxThreshold", ("uinteger", of["reordering"])
+    yield "TcpSocketBase::ReTxThreshold", of["reordering"]
     # A lost SYN is sent again after the same time.
     yield "TcpSocket::ConnTimeout", time(of["rto_min"])
     if control.get("ecn") or name == "dctcp":
-        yield "TcpSocketBase::UseEcn", ("string", "On")
+        yield "TcpSocketBase::UseEcn", "On"
     if name == "dctcp":
-        yield "TcpDctcp::DctcpShiftG", ("double", control["g"])
-        yield "TcpDctcp::DctcpAlphaOnInit", ("double", control["alpha"])
+        yield "TcpDctcp::DctcpShiftG", control["g"]
+        yield "TcpDctcp::DctcpAlphaOnInit", control["alpha"]
     if name in ("cubic", "linux"):
         start = control["slow_start"]
         hystart = start.get("hystart") if isinstance(start, Mapping) else None
-        yield "TcpCubic::C", ("double", control["c"])
-        yield "TcpCubic::Beta", ("double", control["beta"])
-        yield "TcpCubic::FastConvergence", ("boolean", control["fast_convergence"])
-        yield "TcpCubic::HyStart", ("boolean", start != "standard")
+        yield "TcpCubic::C", control["c"]
+        yield "TcpCubic::Beta", control["beta"]
+        yield "TcpCubic::FastConvergence", control["fast_convergence"]
+        yield "TcpCubic::HyStart", start != "standard"
         if hystart:
-            yield "TcpCubic::HyStartLowWindow", ("uinteger", hystart["low_window"])
+            yield "TcpCubic::HyStartLowWindow", hystart["low_window"]
             yield "TcpCubic::HyStartAckDelta", time(hystart["ack_delta"])
-            yield "TcpCubic::HyStartMinSamples", ("uinteger", hystart["min_samples"])
+            yield "TcpCubic::HyStartMinSamples", hystart["min_samples"]
             yield "TcpCubic::HyStartDelayMin", time(hystart["delay_min"])
             yield "TcpCubic::HyStartDelayMax", time(hystart["delay_max"])
 

@@ -12,10 +12,8 @@ from ns import ns
 
 network, request, settings, answer = sys.argv[1:]
 with open(settings) as file:
-    for name, (kind, value) in json.load(file).items():
-        value = ns.Time(value) if kind == "time" else value
-        held = getattr(ns, f"{kind.capitalize()}Value")(value)
-        ns.Config.SetDefault(f"ns3::{name}", held)
+    for name, value in json.load(file).items():
+        ns.Config.SetDefault(f"ns3::{name}", ns.StringValue(value))
 # The time of a packet of 100 Gbps on a link is no whole number of nanoseconds.
 ns.Time.SetResolution(ns.Time.PS)
 with open(network) as file:
