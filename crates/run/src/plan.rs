@@ -230,14 +230,15 @@ impl Plan {
         compatibility::doubts_of_results(self)
     }
 
-    /// Doubts about its settings that its lost and repeated packets raise.
-    pub fn doubts_of_outcome(&self, (sent, resent): (u64, u64), lost: u64) -> Vec<Problem> {
-        let (sent_packets, resent_packets, lost_packets) = (sent, resent, lost);
+    /// Doubts about its settings that its lost and repeated packets raise, and its end, if it ended since all messages
+    /// had.
+    pub fn doubts_of_outcome(&self, (sent, resent): (u64, u64), lost: u64, end: Option<Time>) -> Vec<Problem> {
         compatibility::doubts_of_outcome(&compatibility::Outcome {
             plan: self,
-            sent_packets,
-            resent_packets,
-            lost_packets,
+            sent_packets: sent,
+            resent_packets: resent,
+            lost_packets: lost,
+            end_by_itself: end,
         })
     }
 

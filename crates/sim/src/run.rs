@@ -384,7 +384,8 @@ pub(crate) fn conclude<P: Probe>(
     }
     let packets = flows.all_packets();
     let tables = driver::tables(&whole, parts, &[], flows);
-    let doubts = plan.doubts_of_outcome(packets, lost_packets(&tables));
+    let by_itself = (outcome.ended == Ended::Goal).then_some(outcome.end);
+    let doubts = plan.doubts_of_outcome(packets, lost_packets(&tables), by_itself);
     info.warnings.extend(doubts.iter().map(ToString::to_string));
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
 }

@@ -153,6 +153,8 @@ def _list(*groups: list[Paper]) -> None:
             typer.secho(f"{of.name}: {of.title}{f'   [{taken.strip()}]' if taken else ''}", bold=True)
             for figure, function in of.figures.items():
                 typer.echo(f"  {figure:20} {title(function)}")
+            for figure, why in of.absent.items():
+                typer.echo(f"  ({figure}: {why})")
     typer.echo(
         "\nclearway paper PAPER FIGURE runs, draws and checks one; clearway paper --all runs everything, in hours."
     )

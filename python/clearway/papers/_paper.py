@@ -78,6 +78,8 @@ class Paper:
     """Figures whose results go into a folder of this name inside the paper's folder."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of groups of figures."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """The paper's other figures and tables, and why there is nothing to run: "figure-1", "a drawing"."""
 
     @property
     def out(self) -> Path:

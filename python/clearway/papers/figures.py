@@ -74,7 +74,7 @@ class Held:
         found = {}
         row: Any
         for row, off, ok in zip(self.rows.itertuples(), self.error, self.ok):
-            numbers = f"{row.ours:.4g} for {row.theirs:.4g} ({off:+.1%}, within {100 * row.within:g}%)"
+            numbers = f"{row.ours:.4g} for {row.theirs:.4g} ({off:+.1%}, within {100 * row.within:.3g}%)"
             found[f"{self.scheme}, {row.bucket}, {row.statistic}: {numbers}"] = ok
         return found
 

@@ -11,7 +11,7 @@ use catalogue::Transport;
 use contract::Family;
 use fabric::Tier;
 use node::Marking;
-use units::{Bytes, Duration, FlowId, HostId, Problem, Rate, SwitchId};
+use units::{Bytes, Duration, FlowId, HostId, Problem, Rate, SwitchId, Time};
 use workload::{Arrivals, Periodic, Poisson, Traffic};
 
 use super::{Found, Rule, all_broken, rule};
@@ -43,18 +43,28 @@ pub(crate) struct Outcome<'a> {
     pub resent_packets: u64,
     /// Packets that were lost anywhere.
     pub lost_packets: u64,
+    /// When it ended, if it did so since all messages had.
+    pub end_by_itself: Option<Time>,
 }
 
 type OfPlan = fn(&Plan) -> Found;
 type OfOutcome = fn(&Outcome<'_>) -> Found;
 
-const OUTCOME: &[Rule<OfOutcome>] = &[rule(
-    "{0}",
-    repeated_in_vain,
-    "{1} of {2} data packets had been sent before, and none was lost: answers came later than a timer, or packets \
-     overtook each other; leave timers out of the scenario, or let packets of a flow keep to one path \
-     (switch.balancing = \"ecmp\")",
-)];
+const OUTCOME: &[Rule<OfOutcome>] = &[
+    rule(
+        "{0}",
+        repeated_in_vain,
+        "{1} of {2} data packets had been sent before, and none was lost: answers came later than a timer, or packets \
+         overtook each other; leave timers out of the scenario, or let packets of a flow keep to one path \
+         (switch.balancing = \"ecmp\")",
+    ),
+    rule(
+        "{0}",
+        fails_too_late,
+        "did not happen at {1}: the run had ended at {2}, when all messages had; let messages arrive until then, or \
+         let it fail earlier",
+    ),
+];
 
 const RESULTS: &[Rule<OfPlan>] = &[rule(
     "{0}",
@@ -124,10 +134,17 @@ const SENSE: &[Rule<OfPlan>] = &[
 
 /// One packet in a hundred is repeated though it came. If it is every second one, progress is said to be poor.
 fn repeated_in_vain(outcome: &Outcome<'_>) -> Found {
-    let Outcome { plan, sent_packets: sent, resent_packets: resent, lost_packets } = *outcome;
+    let Outcome { plan, sent_packets: sent, resent_packets: resent, lost_packets, .. } = *outcome;
     let many = sent >= 1_000 && resent >= sent / 100 && resent <= sent / 2;
     let key = plan.scenario.carriers().keys.first()?.clone();
     if many && lost_packets == 0 { found![key, resent, sent] } else { None }
+}
+
+/// The first failure that a run which ended by itself did not come to.
+fn fails_too_late(outcome: &Outcome<'_>) -> Found {
+    let end = outcome.end_by_itself?;
+    let (index, failure) = outcome.plan.scenario.failure.iter().enumerate().find(|(_, failure)| failure.at >= end)?;
+    found![format!("failure[{index}]"), failure.at, end]
 }
 
 /// Arrivals at times of their own: the load, the gap, and the key of a class.

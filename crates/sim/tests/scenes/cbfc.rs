@@ -112,3 +112,24 @@ fn a_slow_host_holds_back_its_switch() {
     let time = fct(&result);
     assert!((time / (3_000.0 * PACKET_PS * 4.0) - 1.0).abs() < 0.01, "{time}");
 }
+
+#[test]
+fn an_incast_over_a_mesh_ends_since_no_credit_is_lost() {
+    // Seven hosts send to a corner of 4 x 4, which two links of 10 Gbps lead to, over all shortest paths by turns.
+    let of = |transport: &str| {
+        run_both(&format!(
+            "transport = {transport}\nflow_control = 'cbfc'\nswitch.balancing = 'spray'\nmeasure.interval = '0s'\n\
+             fabric.mesh.dims = [4, 4]\n[[traffic]]\nsizes.constant = '400KB'\narrivals = 'all_at_once'\n\
+             pattern.incast.degree = 7\nsenders = '1-7'\nreceivers = '0'\nflows = 7"
+        ))
+    };
+    let patient = "{ rdma.recovery.irn = { reordering_packets = 100000 } }";
+    for transport in [patient, "'dctcp'"] {
+        let result = of(transport);
+        assert_eq!(names(table(&result, "flows"), "status"), ["completed"; 7], "{transport}");
+        assert_eq!(of_links(&result, "overflow_packets"), 0, "{transport}");
+        let least = 7.0 * 400e3 * 8.0 / 20e9 * 1e12;
+        let last = *column(table(&result, "flows"), "delivered_ps").iter().max().unwrap() as f64;
+        assert!((least..2.0 * least).contains(&last), "{transport}: {last} for {least}");
+    }
+}

@@ -152,3 +152,15 @@ fn a_dead_leaf_leaves_its_hosts_alone() {
     assert_eq!(result.info.ended, "horizon");
     assert_eq!(self::status(&result)[..3], [("unfinished", "not delivered"); 3]);
 }
+
+#[test]
+fn a_failure_after_all_messages_have_ended_does_not_happen_and_the_result_says_so() {
+    let of = |at: &str| {
+        let failure = format!(r#"{{ link = ["leaf0", "spine0"], at = "{at}" }}"#);
+        run_both(&scene(&failure, &flow(0, 2, "0s", "10KB"))).info
+    };
+    let (late, never) = (of("900us"), run_both(&scene("", &flow(0, 2, "0s", "10KB"))).info);
+    assert_eq!((&late.digest, late.ended), (&never.digest, "goal"));
+    assert!(late.warnings[0].starts_with("failure[0]: did not happen at 900us: the run had ended at "), "{late:?}");
+    assert_eq!(of("1us").warnings, Vec::<String>::new());
+}

@@ -34,4 +34,12 @@ PAPER = Paper(
     },
     _apply,
     ("papers/augmented-queue/README.md", "papers/augmented-queue/beyond.md"),
+    absent={
+        "figure-2": "a drawing: guarantees of four VMs",
+        "figure-3": "a drawing: the A-Gap beside a sum that may be negative",
+        "figure-4": "a drawing: AQs in a network",
+        "figure-5": "a drawing: the simulated networks",
+        "figure-11": "stages, MAUs and PHV of a compiled P4 program on Tofino",
+        "table-1": "fields of a request",
+    },
 )

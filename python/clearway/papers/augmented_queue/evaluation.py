@@ -147,6 +147,10 @@ TABLE_2 = {
 }
 TABLE_2_FOUR = ((8.9, 0.1, 0.2, 0.1), (2.4, 2.3, 2.4, 2.2))
 
+# Tables 2 and 3 print tenths of a Gbps, and entities that are alike differ by one of them: as far as that, and what
+# rounding hides, may ours be off; of 0.1 and 0.2 by half.
+DIGIT = 0.15
+
 
 def figure_1() -> Shown:
     """Throughput of two congestion controls, ten flows each, that share a physical queue."""
@@ -185,8 +189,7 @@ def table_2() -> Shown:
     rows: dict[str, dict[str, str]] = {}
     shares: list[tuple[str, str, float, float, float]] = []
     cells_aq: list[tuple[str, str, float, float, float]] = []
-    winners: list[tuple[str, str, float, float, float]] = []
-    losers: list[tuple[str, str, float, float, float]] = []
+    cells_pq: list[tuple[str, str, float, float, float]] = []
 
     def add(name: str, paper: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> None:
         cells = [" + ".join(f"{rate:.1f}" for rate in rates) for pair in zip(paper, ours) for rates in pair]
@@ -194,15 +197,11 @@ def table_2() -> Shown:
         share = 10 * PAYLOAD / len(ours[1])
         for entity, (rate, theirs) in enumerate(zip(ours[1], paper[1])):
             shares.append((name, f"Gbps of entity {entity + 1}", rate, share, 0.04))
-            # The paper's are to 0.1 Gbps, and up to 6% below the share.
-            cells_aq.append((name, f"Gbps of entity {entity + 1}", rate, theirs, 0.04 if theirs > 4 else 0.08))
-        winner = max(range(len(paper[0])), key=paper[0].__getitem__)
-        # Who wins, and by how much, depends on the physical queue (README): a share of the link, to an eighth.
-        winners.append((name, f"Gbps of entity {winner + 1}, the winner", ours[0][winner], paper[0][winner], 0.125))
-        # The others to a factor of one and a half, and half of the last digit that the paper prints.
+            cells_aq.append((name, f"Gbps of entity {entity + 1}", rate, theirs, DIGIT / theirs))
+        # Who wins a physical queue, and by how much, depends on how it marks and drops, which the paper doesn't say
+        # (README). The allowance is what the paper prints all the same, so that a difference is seen.
         for entity, (rate, theirs) in enumerate(zip(ours[0], paper[0])):
-            if entity != winner:
-                losers.append((name, f"Gbps of entity {entity + 1}", rate, theirs, 0.5 + 0.05 / theirs))
+            cells_pq.append((name, f"Gbps of entity {entity + 1}", rate, theirs, min(DIGIT / theirs, 0.5)))
 
     for (first, second), paper in TABLE_2.items():
         name = " + ".join(f"{flows} {NAMES[control]}" for flows, control in (first, second))
@@ -212,7 +211,7 @@ def table_2() -> Shown:
     compared = [
         held("equal shares of 10 Gbps, as payload", "closed form", shares),
         held("table 2, AQ", "paper", cells_aq),
-        held("table 2, PQ", "paper", [*winners, *losers], "physical_queue"),
+        held("table 2, PQ", "paper", cells_pq, "physical_queue"),
     ]
     return Shown(pd.DataFrame(rows).T, held=compared)
 
@@ -262,8 +261,6 @@ def figure_7() -> Shown:
             times.loc[count, way], rates.loc[count, way] = fairness(result), evenness(result)
             fixed[count] = 1 / (count * fullest(result, "b"))
     checks = {"PQ gives B the more the more VMs it has": rates["PQ"].is_monotonic_decreasing}
-    # A has one flow of 1 + 8; flows that end before they have found their rate leave it some more: the paper has 1/7.2.
-    checks["PQ: A has 1/8 to 1/4.5 of B's rate beside 8 VMs"] = 1 / 8 <= cell(rates, 8, "PQ") <= 1 / 4.5
     rows = [(f"{count} VMs", "fairness", cell(times, count, "AQ"), 1.0, 0.05) for count in vms]
     compared = [held("figure 7: always around 1", "paper", rows)]
     for way in ("PRL", "DRL"):
@@ -271,11 +268,14 @@ def figure_7() -> Shown:
         rows = [(f"{count} VMs", "fairness", cell(times, count, way), fixed[count], 0.06) for count in vms]
         against = "a fixed part of the share for each VM: 1 over the number of VMs and the fullest's part of the bytes"
         compared.append(held(against, "closed form", rows, {"PRL": "rate_limiter", "DRL": "elastic_switch"}[way]))
-    # "0.16 and 0.21 using the PRL and DRL", and 7.2 times with PQ, whose flow sizes and arrivals are not public.
-    printed = (("PQ", "physical_queue", 1 / 7.2), ("PRL", "rate_limiter", 0.16), ("DRL", "elastic_switch", 0.21))
-    for way, scheme, theirs in printed:
-        at_8 = [("8 VMs", "fairness", cell(times, 8, way), theirs, 0.25)]
-        compared.append(held("section 5.2, with eight VMs", "paper", at_8, scheme))
+    # "0.16 and 0.21 using the PRL and DRL", and 7.2 times with PQ: two digits, and one of the last either way. Times
+    # can't differ by 7.2 in a queue that is never idle (README), rates can: PQ's number is held against both.
+    of_pq = [("fairness", times), ("the lesser rate over the greater while both send", rates)]
+    printed = [("PQ", "physical_queue", what, of, 1 / 7.2, 0.1 / 7.2) for what, of in of_pq]
+    printed += [("PRL", "rate_limiter", "fairness", times, 0.16, 0.01 / 0.16)]
+    printed += [("DRL", "elastic_switch", "fairness", times, 0.21, 0.01 / 0.21)]
+    for way, scheme, what, of, theirs, digit in printed:
+        compared.append(held("section 5.2", "paper", [("8 VMs", what, cell(of, 8, way), theirs, digit)], scheme))
     table = times.add_suffix(" times").join(rates.add_suffix(" rates"))
 
     def panel(frame: pd.DataFrame, title: str) -> Callable[[Axes], None]:
@@ -378,8 +378,8 @@ def figure_10() -> Shown:
         (name, "completion time over PQ's", cell(total, name, "AQ") / cell(total, name, "PQ"), 1.0, 0.02)
         for name in names
     ]
-    # "Just around 0.6".
-    queue = [(name, "fairness", cell(fair, name, "PQ"), 0.6, 0.17) for name in names]
+    # "Just around 0.6": what rounds to it.
+    queue = [(name, "fairness", cell(fair, name, "PQ"), 0.6, 0.05 / 0.6) for name in names]
     limited = [(name, "fairness", cell(fair, name, way), 1.0, 0.05) for way in ("PRL", "DRL") for name in names]
     compared = [
         held("figure 10", "paper", rows),
@@ -432,21 +432,14 @@ def table_3() -> Shown:
         for direction in ("out", "in")
         for name, rate in zip(("least", "most"), ours["AQ", direction])
     ]
-    checks = {"PQ limits nothing": min(ours["PQ", "out"][0], ours["PQ", "in"][0]) > 23}
-    checks["PRL limits what A sends"] = ours["PRL", "out"][1] <= 5.1
-    checks["PRL: three times that comes in"] = within(ours["PRL", "in"][1], 15)
-    checks["DRL is within the profile, and below it at times"] = all(
-        ours["DRL", way][1] <= 5.1 for way in ("out", "in")
-    )
-    # How low demand lets ElasticSwitch's rates fall depends on the traffic, which is known by its law alone.
-    within_of = {"PQ": (0.05, 0.05), "PRL": (0.05, 0.05), "DRL": (0.25, 0.1)}
-    schemes = {"PQ": "physical_queue", "PRL": "rate_limiter", "DRL": "elastic_switch"}
-    compared = [held("table 3: a profile of 5 Gbps each way", "paper", profile)]
+    checks = {"DRL: A stays below its profile at times": min(ours["DRL", way][0] for way in ("out", "in")) < 4.75}
+    schemes = {"PQ": "physical_queue", "PRL": "rate_limiter", "DRL": "elastic_switch", "AQ": "aq"}
+    compared = [held("a profile of 5 Gbps each way", "closed form", profile)]
     for way, scheme in schemes.items():
         of_way = [
-            (f"{direction}bound, {name} of 100 ms", "Gbps on the wire", *numbers)
+            (f"{direction}bound, {name} of 100 ms", "Gbps on the wire", rate, said, DIGIT / said)
             for direction, theirs in zip(("out", "in"), paper[way])
-            for name, *numbers in zip(("least", "most"), ours[way, direction], theirs, within_of[way])
+            for name, rate, said in zip(("least", "most"), ours[way, direction], theirs)
         ]
         compared.append(held("table 3", "paper", of_way, scheme))
     return Shown(pd.DataFrame(rows).T, checks, held=compared)

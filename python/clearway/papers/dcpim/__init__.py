@@ -45,4 +45,9 @@ PAPER = Paper(
     _apply,
     ("papers/dcpim/README.md",),
     frozenset({"scale", "seeds", "only"}),
+    absent={
+        "figure-1": "a drawing: an example of matching",
+        "figure-2": "a drawing: phases side by side",
+        "table-1": "the parameters of its simulations",
+    },
 )

@@ -57,4 +57,9 @@ PAPER = Paper(
     frozenset({"scale", "in_turn"}),
     elsewhere=dict.fromkeys(_APPLICATIONS, "applications"),
     groups={"applications": tuple(_APPLICATIONS), "detector": ("detector-false", "detector-time")},
+    absent={
+        "figure-2": "a drawing: virtual links and slots",
+        "figure-3": "a drawing: a programmable switch",
+        "figure-5a": "a drawing: the testbed",
+    },
 )

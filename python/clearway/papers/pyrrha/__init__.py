@@ -51,4 +51,16 @@ PAPER = Paper(
     _apply,
     ("papers/pyrrha/README.md",),
     frozenset({"scale"}),
+    absent={
+        "figure-1": "a drawing: congestion control beside flow control",
+        "figure-4": "a drawing: a tree of congestion",
+        "figure-5": "a drawing: the switch",
+        "figure-6": "a drawing: states of an isolation queue",
+        "figure-8": "a drawing: the testbed",
+        "figure-30": "a drawing: the P4 program",
+        "figure-32": "a drawing: assignment of queues in the P4 program",
+        "table-1": "how ids follow from packets: crates/link-control/src/pyrrha/regular.rs tests it",
+        "table-2": "a compiler's report on a P4 program that is not public",
+        "table-3": "a compiler's report on a P4 program that is not public",
+    },
 )

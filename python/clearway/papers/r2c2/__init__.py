@@ -45,4 +45,10 @@ PAPER = Paper(
     _apply,
     ("papers/r2c2/README.md",),
     frozenset({"scale"}),
+    absent={
+        "figure-1": "a drawing: a torus",
+        "figure-3": "a drawing: a flow's weights on links",
+        "figure-5": "a drawing: the emulator",
+        "figure-6": "a drawing: formats of packets",
+    },
 )

@@ -159,9 +159,19 @@ fn flows_that_never_come_are_said() {
 #[test]
 fn packets_that_are_repeated_though_none_was_lost_are_said() {
     let plan = plan(POISSON);
-    let said = |resent, lost| plan.doubts_of_outcome((10_000, resent), lost);
+    let said = |resent, lost| plan.doubts_of_outcome((10_000, resent), lost, None);
     assert!(said(100, 0)[0].message.starts_with("100 of 10000 data packets had been sent before, and none was lost"));
     assert_eq!((said(99, 0), said(100, 1)), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_failure_after_the_last_message_has_ended_is_said_not_to_have_happened() {
+    let plan = plan(&format!("failure = [{{ switch = 'spine0', at = '900us' }}]\n{POISSON}"));
+    let said = |end| plan.doubts_of_outcome((0, 0), 0, end);
+    let [problem] = &said(Some(Time::from_us(900)))[..] else { panic!("nothing is said") };
+    assert_eq!(problem.key, "failure[0]");
+    assert!(problem.message.starts_with("did not happen at 900us: the run had ended at 900us"), "{problem}");
+    assert_eq!((said(Some(Time::from_us(901))), said(None)), (Vec::new(), Vec::new()));
 }
 
 #[test]
