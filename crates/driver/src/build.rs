@@ -8,11 +8,12 @@ use engine::Agenda;
 use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, RerouteScope, Tier};
 use node::pool::{Flight, Pool};
 use run::{HEAD_BYTES, Plan};
-use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
+use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Stream, Time};
 
 use crate::change::{Change, Timeline};
 use crate::jitter::Jitter;
 use crate::pulse::Pulse;
+use crate::ties::DUE;
 use crate::{Carrier, Cut, Driver, HostPort, HostSlot, LinkRx, LinkTx, Links, Noise, Probe, Repeater, SwitchSlot};
 
 /// Builds a driver for each part, in its state before the first event. `carrier` and `probe` are called once for each
@@ -70,7 +71,7 @@ pub fn drivers<C: Carrier, P: Probe>(
             packets: Flight::default(),
             to: cut.end(fabric, part, link.to, link.to_port),
             last_at_node: 0,
-            credit: 0,
+            credit: first_credit(plan, id),
             jitters: plan.jitter(id) > Duration::ZERO,
             up: true,
             lost_packets: 0,
@@ -89,6 +90,13 @@ pub fn drivers<C: Carrier, P: Probe>(
         driver.prime();
     }
     built
+}
+
+/// The credit with which a link begins ([`crate::ties`]): drawn, so that at a node's first tie each link is as likely
+/// to go first. In an ideal network no link has any.
+fn first_credit(plan: &Plan, link: LinkId) -> i64 {
+    let drawn = || Stream::new(plan.scenario.seed, u64::from(link.0), "first turn").below(DUE.unsigned_abs());
+    plan.scenario.never_recurs().map_or(0, |_| drawn() as i64)
 }
 
 /// The links that are noisy from an epoch on.

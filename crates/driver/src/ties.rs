@@ -6,10 +6,12 @@
 //!
 //! **Who goes first.** Packets that leave a node by one port contend for it; a host counts as one port. Of `k` links
 //! whose packets contend in a tie, each is due to go first once in `k` such ties. A link that does gets into debt with
-//! the others, and packets of a tie are served in the order of their links' credits. Links of equal credit are served
-//! in the order of ports. This is how Fagin and Williams let the members of a carpool drive ("A fair carpool scheduling
-//! algorithm", 1983): credits stay bounded, so in the long run each goes first as often as it is due to, whichever
-//! links tie when.
+//! the others, and packets of a tie are served in the order of their links' credits. This is how Fagin and Williams let
+//! the members of a carpool drive ("A fair carpool scheduling algorithm", 1983): credits stay bounded, so in the long
+//! run each goes first as often as it is due to, whichever links tie when.
+//!
+//! The first tie decides much where all begins with it, so the credits that links begin with are drawn. Where hosts and
+//! clocks are ideal, they begin with none, and links of equal credit are served in the order of ports.
 //!
 //! Other rules favour some:
 //! - *Least recently served first*: two links that have been served in one order at every tie are served so again.
