@@ -218,6 +218,18 @@ impl Grants {
                 self.warnings.push(format!("entity \"{}\": {warning}", row.name));
             }
         }
+        let by_ports = |tenant: &Tenant| !tenant.matches.ports.is_empty() || !tenant.matches.source_ports.is_empty();
+        let claims = |tenant: &Tenant| !tenant.matches.portless.is_empty();
+        if tenants.config().untagged.is_none()
+            && at(tenants, self.position).any(by_ports)
+            && !at(tenants, self.position).any(claims)
+        {
+            self.warnings.push(
+                "packets whose ports can't be known, such as a later fragment that comes before its first, are no \
+                 tenant's and pass untouched; give sharing.aq.untagged a share, or a tenant match.portless"
+                    .to_owned(),
+            );
+        }
         let least = self.rows.iter().skip(1).map(|row| row.rate).min().unwrap_or(link.capacity);
         for warning in tenants.config().warnings_at(&link_at(link, least), least) {
             self.warnings.push(format!("sharing.aq.{warning}"));
