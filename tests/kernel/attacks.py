@@ -7,6 +7,7 @@ commands that are killed; fragments, extension headers and tags that hide a port
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import signal
@@ -143,6 +144,26 @@ def removed_qdiscs_take_nothing_away(world: World, folder: Path) -> None:
         sh("tc qdisc del dev eth0 root", netns=sender)
         keeps_its_share(world)
         aq("detach", "eth0", "--netns", sender)
+
+
+def a_second_program_of_ours_is_refused(world: World, folder: Path) -> None:
+    """Another installation's, with pins and records of its own: packets would be counted twice."""
+    sender = world.senders[0]
+    elsewhere = ["--pins", "/sys/fs/bpf/", "--run", str(folder / "run")]
+    with tenants_file(folder, TEXT) as path:
+        for hook in ("tcx", "clsact"):
+            words = ["attach", "eth0", "--netns", sender, "--hook", hook, "--tenants", str(path)]
+            aq(*words)
+            before = counted()
+            # The name of the namespace makes other pins and another record.
+            words[3] = f"/run/netns/{sender}"
+            done = aq(*words, check=False)
+            assert done.returncode == 1 and "another clearway-aq" in done.stderr, done
+            done = aq(*elsewhere, *words, check=False)
+            assert done.returncode == 1 and "another clearway-aq" in done.stderr, done
+            settled(before)
+            assert shown("eth0", sender)["a"]["enforcing"] is True
+            aq("detach", "eth0", "--netns", sender)
 
 
 def clsact_says_what_runs_before_it(world: World, folder: Path) -> None:
@@ -391,6 +412,15 @@ def a_cgroup_that_is_made_again_is_told_of_and_found(world: World, folder: Path)
             assert shown("eth0", sender)["a"]["enforcing"] is True
             got = sends()
             assert got < 1.5 * SHARE_BPS, f"{got / 1e6:.0f} Mbps"
+            words = [str(program()), "attach", "eth0", "--netns", sender, "--tenants", str(path), "--keep"]
+            keeper = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+            try:
+                group.rmdir()
+                group.mkdir()
+                until(lambda: enforcing(sender))
+            finally:
+                keeper.kill()
+                keeper.wait()
             aq("detach", "eth0", "--netns", sender)
     finally:
         group.rmdir()
@@ -425,6 +455,7 @@ TESTS: list[Callable[[World, Path], None]] = [
     a_program_put_before_ours_is_told_of_and_overtaken,
     other_programs_of_the_chain_go_on,
     removed_qdiscs_take_nothing_away,
+    a_second_program_of_ours_is_refused,
     clsact_says_what_runs_before_it,
     detach_says_what_is_true,
     a_command_killed_at_any_moment_leaves_nothing_and_stacks_nothing,
@@ -435,4 +466,7 @@ TESTS: list[Callable[[World, Path], None]] = [
 ]
 
 if __name__ == "__main__":
+    if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (6, 6):
+        print("skipped: this kernel has no tcx")
+        sys.exit(0)
     sys.exit(run(TESTS, sys.argv[1:]))

@@ -149,12 +149,6 @@ fn clean(
             lines.push(format!("attached before: {}", remove(&other, &record, &Ok(()))?));
         }
     }
-    // A command that finished left none.
-    let strays =
-        if record.is_none_or(|record| record.unfinished) { hook::remove_strays(&device.name, record)? } else { 0 };
-    if strays > 0 {
-        lines.push(format!("{}: removed {strays} filters that a killed command had left", device.name));
-    }
     Ok(lines)
 }
 

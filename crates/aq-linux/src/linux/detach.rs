@@ -30,10 +30,10 @@ pub fn detach(roots: &Roots, device: &str, netns: Option<&str>, entered: Result<
     remove(&place, &record, &entered)
 }
 
-/// Removes what stands without a record: pins whose record was lost, filters of commands that were killed.
+/// Removes what stands without a record, after that was lost: pins and filters.
 fn leftovers(place: &DevicePlace, device: Option<&Device>) -> Result<String, String> {
     let name = device.map_or(place.name(), |device| &device.name);
-    let filters = device.map_or(Ok(0), |device| hook::remove_strays(&device.name, None))?;
+    let filters = device.map_or(Ok(0), |device| hook::remove_strays(&device.name))?;
     let pins = place.has_pins();
     place.clear()?;
     match (pins, filters) {

@@ -17,7 +17,7 @@ use contract::sharing::Position;
 
 use super::device::{self, Device, Filter, Hook};
 use super::kernel::{self, PROGRAM, chain, tcx_programs};
-use super::place::{Attached, DevicePlace, Record};
+use super::place::{Attached, DevicePlace};
 
 /// The name of a link's pin, and that of one which is to replace it.
 const LINK: &str = "link";
@@ -135,6 +135,15 @@ pub fn by_clsact(ebpf: &mut Ebpf, device: &Device, position: Position) -> Result
         ));
     }
     let others = device::filters(&device.name, position)?;
+    if others.iter().any(|filter| filter.name == PROGRAM) {
+        return Err(format!(
+            "{}: {} has a filter of another clearway-aq already; detach it as it was attached, or, if its record was \
+             lost, by `clearway-aq detach {}`",
+            device.name,
+            position.name(),
+            device.name
+        ));
+    }
     if let Some(one) = others.iter().find(|filter| filter.priority <= 1) {
         return Err(format!(
             "{}: a filter of clsact at {} has priority {}, so none can run before it; give it a larger one",
@@ -160,17 +169,13 @@ fn remove_filter(device: &str, position: Position, filter: &Filter) -> Result<()
     link.map(drop).map_err(|error| format!("{device}: {error}"))
 }
 
-/// Removes filters of clearway-aq that no record names: what killed commands left. Returns how many there were.
-pub fn remove_strays(device: &str, record: Option<&Record>) -> Result<usize, String> {
+/// Removes filters of clearway-aq from a device that has no record. Returns how many there were.
+pub fn remove_strays(device: &str) -> Result<usize, String> {
     let mut removed = 0;
     for position in [Position::Egress, Position::Ingress] {
-        let known: Vec<u32> =
-            record.iter().flat_map(|record| &record.attached).filter_map(|attached| attached.program).collect();
-        for filter in device::filters(device, position)? {
-            if filter.name == PROGRAM && filter.program.is_none_or(|program| !known.contains(&program)) {
-                remove_filter(device, position, &filter)?;
-                removed += 1;
-            }
+        for filter in device::filters(device, position)?.iter().filter(|filter| filter.name == PROGRAM) {
+            remove_filter(device, position, filter)?;
+            removed += 1;
         }
     }
     Ok(removed)
