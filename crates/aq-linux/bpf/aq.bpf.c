@@ -125,6 +125,17 @@ struct headers {
 	__u8 source[16], destination[16];
 };
 
+/*
+ * Bytes from an offset on: of an Ethernet frame; where the device has another link header or none, of the packet, whose
+ * place the kernel knows.
+ */
+static __always_inline long load(struct __sk_buff *skb, __u32 at, void *to, __u32 size)
+{
+	if (link_bytes)
+		return bpf_skb_load_bytes(skb, at, to, size);
+	return bpf_skb_load_bytes_relative(skb, at, to, size, BPF_HDR_START_NET);
+}
+
 static __always_inline int has_ports(__u64 protocol)
 {
 	return (protocol & 128 ? PORTS_MASK_128 : PORTS_MASK) >> (protocol & 63) & !(protocol & 64);
@@ -147,7 +158,7 @@ static __always_inline void walk(struct __sk_buff *skb, struct headers *h, __u32
 			h->l4 = at;
 			return;
 		}
-		if (bpf_skb_load_bytes(skb, at, head, sizeof(head)))
+		if (load(skb, at, head, sizeof(head)))
 			return;
 		if (h->protocol == FRAGMENT) {
 			__builtin_memcpy(&h->id, head + 4, 4);
@@ -177,12 +188,12 @@ static __always_inline __u16 type_of(struct __sk_buff *skb, struct headers *h, _
 
 	if (!link_bytes)
 		return bpf_ntohs(skb->protocol);
-	if (bpf_skb_load_bytes(skb, link_bytes - 2, &type, sizeof(type)))
+	if (load(skb, link_bytes - 2, &type, sizeof(type)))
 		return 0;
 	for (count = 0; count < TAGS; count++) {
 		if (type != bpf_htons(ETH_P_8021Q) && type != bpf_htons(ETH_P_8021AD))
 			break;
-		if (bpf_skb_load_bytes(skb, *at, tag, sizeof(tag)))
+		if (load(skb, *at, tag, sizeof(tag)))
 			return 0;
 		if (!h->vlan)
 			h->vlan = (bpf_ntohs(tag[0]) & 0xfff) + 1;
@@ -203,7 +214,7 @@ __noinline int parse(struct __sk_buff *skb, struct headers *h)
 	if (h->type == ETH_P_IP) {
 		struct iphdr ip;
 
-		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)) || ip.version != 4)
+		if (load(skb, at, &ip, sizeof(ip)) || ip.version != 4)
 			return 0;
 		h->version = 4;
 		h->protocol = ip.protocol;
@@ -220,7 +231,7 @@ __noinline int parse(struct __sk_buff *skb, struct headers *h)
 	} else if (h->type == ETH_P_IPV6) {
 		struct ipv6hdr ip;
 
-		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)))
+		if (load(skb, at, &ip, sizeof(ip)))
 			return 0;
 		h->version = 6;
 		h->protocol = ip.nexthdr;
@@ -269,7 +280,7 @@ static __always_inline __u32 by_ports(struct __sk_buff *skb, const struct header
 	__builtin_memcpy(key.destination, h->destination, 16);
 	if (h->fragment == LATER && (found = bpf_map_lookup_elem(&fragments, &key)))
 		return *found;
-	if (!h->l4 || bpf_skb_load_bytes(skb, h->l4, pair, sizeof(pair))) {
+	if (!h->l4 || load(skb, h->l4, pair, sizeof(pair))) {
 		*hidden = 1;
 		if (HAS(PORTLESS) && (entity = by_prefix(PORTLESS, h->version, h->source)) != NO_ENTITY)
 			return entity;
@@ -328,7 +339,7 @@ static __always_inline __u64 bytes_of(struct __sk_buff *skb, const struct header
 		return skb->len;
 	headers = h->l4 + 8;
 	if (h->protocol == IPPROTO_TCP) {
-		if (bpf_skb_load_bytes(skb, h->l4 + 12, &words, 1))
+		if (load(skb, h->l4 + 12, &words, 1))
 			return skb->len;
 		headers = h->l4 + (words >> 4) * 4;
 	}

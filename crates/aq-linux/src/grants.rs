@@ -248,8 +248,8 @@ impl Grants {
         if let Some((row, needed)) = short(&|row| path(row).halving(row.each())) {
             self.warnings.push(format!(
                 "entity \"{}\": its limit of {} can't carry a share of {} over a round trip of {}: a window that was \
-                 halved needs B^2/(18 M) = {needed} to come back (B is what the share delivers in a round trip, M a full \
-                 packet), and none is above {LIMIT_MAX}; more flows or tenants need less each",
+                 halved needs B^2/(18 M) = {needed} to come back (B is what the share delivers in a round trip, M a \
+                 full packet), and none is above {LIMIT_MAX}; more flows or tenants need less each",
                 row.name,
                 row.limit,
                 row.each(),

@@ -25,7 +25,12 @@ fn kinds(matches: &Matches) -> u32 {
 
 /// Loads the program, or says why this machine can't.
 fn load(kinds: u32, at_ingress: bool) -> Option<(Ebpf, Maps)> {
-    let settings = Settings { drop_code: DROP, at_ingress, link_bytes: 14, kinds, test_clock: true, test_entities: 0 };
+    load_for(14, kinds, at_ingress)
+}
+
+/// The same for a device with an Ethernet header of `link_bytes`, or with another header or none: 0.
+fn load_for(link_bytes: u32, kinds: u32, at_ingress: bool) -> Option<(Ebpf, Maps)> {
+    let settings = Settings { drop_code: DROP, at_ingress, link_bytes, kinds, test_clock: true, test_entities: 0 };
     let loaded = kernel::check_rights().and_then(|()| kernel::load(settings, ROOMS));
     let mut ebpf = match loaded {
         Ok(ebpf) => ebpf,
@@ -321,6 +326,22 @@ fn nothing_before_or_between_hides_a_port() {
             (before.packets + 1, before.hidden + hidden),
             "step {step}: {entity}"
         );
+    }
+}
+
+#[test]
+fn behind_another_link_header_the_packet_is_found_too() {
+    let all: Matches = toml::from_str("ports = [\"80\"]").unwrap();
+    let Some((mut ebpf, mut maps)) = load_for(0, kinds(&all), true) else { return };
+    maps.configure(&held(1), Word::new(Rate::from_gbps(1), Bytes(1_000_000), None)).unwrap();
+    maps.tell(&Found::new(&all, true).unwrap(), 1).unwrap();
+    maps.configure(&held(0), Word::OPEN).unwrap();
+    let v6 = with_extensions(&ipv6([1; 16], [2; 16], [1, 80]), &[(60, &[0, 1, 4, 0, 0, 0, 0])]);
+    for data in [ipv4([10, 5, 0, 1], [10, 6, 0, 1], [1, 80], 54), v6] {
+        let before = maps.state(1).unwrap().packets;
+        let packet = Packet { at_ns: 1, wire_bytes: 0, mark: 0, gso_size: 0, data };
+        assert_eq!(arrive(&mut ebpf, &packet).0, PASS);
+        assert_eq!(maps.state(1).unwrap().packets, before + 1);
     }
 }
 
