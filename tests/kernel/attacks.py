@@ -166,6 +166,34 @@ def a_second_program_of_ours_is_refused(world: World, folder: Path) -> None:
             aq("detach", "eth0", "--netns", sender)
 
 
+def a_lost_record_is_no_obstacle(world: World, folder: Path) -> None:
+    """/run may be emptied while the program stands."""
+    sender = world.senders[0]
+    before = counted()
+    record = Path(f"/run/clearway-aq/eth0@{sender}.json")
+    with tenants_file(folder, TEXT) as path:
+        for hook in ("tcx", "clsact"):
+            words = ["attach", "eth0", "--netns", sender, "--hook", hook, "--tenants", path]
+            aq(*words)
+            record.unlink()
+            assert "had no record" in aq("detach", "eth0", "--netns", sender).stdout
+            settled(before)
+            aq(*words)
+            record.unlink()
+            done = aq(*words, check=False)
+            if hook == "tcx":
+                assert "removed pins that had no record" in done.stdout, done
+            else:
+                # It may be another installation's; who attached it knows.
+                assert done.returncode == 1 and "its record was lost" in done.stderr, done
+                aq("detach", "eth0", "--netns", sender)
+                aq(*words)
+            assert shown("eth0", sender)["a"]["enforcing"] is True
+            assert counted()["prog"] == before["prog"] + 1, counted()
+            aq("detach", "eth0", "--netns", sender)
+            sh("tc qdisc del dev eth0 clsact", netns=sender, check=False)
+
+
 def clsact_says_what_runs_before_it(world: World, folder: Path) -> None:
     """Where it is asked for, or the kernel has no tcx."""
     sender = world.senders[0]
@@ -486,6 +514,7 @@ TESTS: list[Callable[[World, Path], None]] = [
     other_programs_of_the_chain_go_on,
     removed_qdiscs_take_nothing_away,
     a_second_program_of_ours_is_refused,
+    a_lost_record_is_no_obstacle,
     clsact_says_what_runs_before_it,
     detach_says_what_is_true,
     a_command_killed_at_any_moment_leaves_nothing_and_stacks_nothing,
