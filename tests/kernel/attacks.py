@@ -493,7 +493,7 @@ def who_keeps_a_device_heals_it(world: World, folder: Path) -> None:
         try:
             until(lambda: enforcing(sender))
             with neighbour(world, "first"):
-                until(lambda: not enforcing(sender))
+                # From here on it stands behind, until the keeper sees it.
                 until(lambda: enforcing(sender))
                 keeps_its_share(world)
             sh(f"bpftool link detach pinned {pins('eth0', sender)}/link")

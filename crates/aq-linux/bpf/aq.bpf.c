@@ -129,11 +129,24 @@ struct headers {
  * Bytes from an offset on: of an Ethernet frame; where the device has another link header or none, of the packet, whose
  * place the kernel knows.
  */
-static __always_inline long load(struct __sk_buff *skb, __u32 at, void *to, __u32 size)
+static __always_inline int load(struct __sk_buff *skb, __u32 at, void *to, __u32 size)
 {
 	if (link_bytes)
 		return bpf_skb_load_bytes(skb, at, to, size);
 	return bpf_skb_load_bytes_relative(skb, at, to, size, BPF_HDR_START_NET);
+}
+
+struct eight {
+	__u8 bytes[8];
+};
+
+/*
+ * Eight of them: no header that is looked at is shorter. As a global function, which the verifier looks at once, and not
+ * once for each way that leads here: without CAP_PERFMON it follows ways that no packet takes, too.
+ */
+__noinline int load_8(struct __sk_buff *skb, __u32 at, struct eight *to)
+{
+	return to ? load(skb, at, to->bytes, sizeof(to->bytes)) : -1;
 }
 
 static __always_inline int has_ports(__u64 protocol)
@@ -152,13 +165,14 @@ static __always_inline void walk(struct __sk_buff *skb, struct headers *h, __u32
 	int count;
 
 	for (count = 0; count <= EXTENSIONS; count++) {
-		__u8 head[8];
+		struct eight eight = {};
+		__u8 *head = eight.bytes;
 
 		if (!is_extension(h->protocol)) {
 			h->l4 = at;
 			return;
 		}
-		if (load(skb, at, head, sizeof(head)))
+		if (load_8(skb, at, &eight))
 			return;
 		if (h->protocol == FRAGMENT) {
 			__builtin_memcpy(&h->id, head + 4, 4);
@@ -183,27 +197,30 @@ static __always_inline void walk(struct __sk_buff *skb, struct headers *h, __u32
 /* The type of the packet in the frame; `at` becomes the offset behind its VLAN tags. */
 static __always_inline __u16 type_of(struct __sk_buff *skb, struct headers *h, __u32 *at)
 {
-	__be16 type, tag[2];
+	struct eight eight = {};
+	__u8 *bytes = eight.bytes;
+	__u16 type;
 	int count;
 
 	if (!link_bytes)
 		return bpf_ntohs(skb->protocol);
-	if (load(skb, link_bytes - 2, &type, sizeof(type)))
+	if (load_8(skb, link_bytes - 2, &eight))
 		return 0;
+	type = bytes[0] << 8 | bytes[1];
 	for (count = 0; count < TAGS; count++) {
-		if (type != bpf_htons(ETH_P_8021Q) && type != bpf_htons(ETH_P_8021AD))
+		if (type != ETH_P_8021Q && type != ETH_P_8021AD)
 			break;
-		if (load(skb, *at, tag, sizeof(tag)))
+		if (load_8(skb, *at, &eight))
 			return 0;
 		if (!h->vlan)
-			h->vlan = (bpf_ntohs(tag[0]) & 0xfff) + 1;
-		type = tag[1];
+			h->vlan = ((bytes[0] & 0xf) << 8 | bytes[1]) + 1;
+		type = bytes[2] << 8 | bytes[3];
 		*at += 4;
 	}
-	return bpf_ntohs(type);
+	return type;
 }
 
-/* A global function: the verifier looks at it once, and not once for each way in which a packet can be classified. */
+/* A global function, too. */
 __noinline int parse(struct __sk_buff *skb, struct headers *h)
 {
 	__u32 at = link_bytes;
@@ -272,7 +289,8 @@ static __always_inline __u32 by_ports(struct __sk_buff *skb, const struct header
 {
 	struct fragmented key = { .id = h->id, .which = h->version == 4 ? 4 << 8 | h->protocol : 6 << 8 };
 	__u32 entity, *found;
-	__be16 pair[2];
+	struct eight eight = {};
+	__u8 *pair = eight.bytes;
 
 	if (!has_ports(h->protocol) && !(h->version == 6 && is_extension(h->protocol)))
 		return 0;
@@ -280,7 +298,7 @@ static __always_inline __u32 by_ports(struct __sk_buff *skb, const struct header
 	__builtin_memcpy(key.destination, h->destination, 16);
 	if (h->fragment == LATER && (found = bpf_map_lookup_elem(&fragments, &key)))
 		return *found;
-	if (!h->l4 || load(skb, h->l4, pair, sizeof(pair))) {
+	if (!h->l4 || load_8(skb, h->l4, &eight)) {
 		*hidden = 1;
 		if (HAS(PORTLESS) && (entity = by_prefix(PORTLESS, h->version, h->source)) != NO_ENTITY)
 			return entity;
@@ -288,8 +306,8 @@ static __always_inline __u32 by_ports(struct __sk_buff *skb, const struct header
 			return entity;
 		return 0;
 	}
-	if (!HAS(DESTINATION_PORT) || (entity = by_port(bpf_ntohs(pair[1]))) == NO_ENTITY) {
-		if (!HAS(SOURCE_PORT) || (entity = by_port(65536 + bpf_ntohs(pair[0]))) == NO_ENTITY)
+	if (!HAS(DESTINATION_PORT) || (entity = by_port(pair[2] << 8 | pair[3])) == NO_ENTITY) {
+		if (!HAS(SOURCE_PORT) || (entity = by_port(65536 + (pair[0] << 8 | pair[1]))) == NO_ENTITY)
 			entity = 0;
 	}
 	if (h->fragment == FIRST)
@@ -330,7 +348,7 @@ static __always_inline __u32 classify(struct __sk_buff *skb, const struct header
 static __always_inline __u64 bytes_of(struct __sk_buff *skb, const struct headers *h)
 {
 	__u32 size, headers;
-	__u8 words = 0;
+	struct eight eight = {};
 
 	if (!at_ingress)
 		return skb->wire_len;
@@ -339,9 +357,9 @@ static __always_inline __u64 bytes_of(struct __sk_buff *skb, const struct header
 		return skb->len;
 	headers = h->l4 + 8;
 	if (h->protocol == IPPROTO_TCP) {
-		if (load(skb, h->l4 + 12, &words, 1))
+		if (load_8(skb, h->l4 + 8, &eight))
 			return skb->len;
-		headers = h->l4 + (words >> 4) * 4;
+		headers = h->l4 + (eight.bytes[4] >> 4) * 4;
 	}
 	if (skb->len <= headers)
 		return skb->len;
