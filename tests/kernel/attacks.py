@@ -325,7 +325,7 @@ def a_command_killed_at_any_moment_leaves_nothing_and_stacks_nothing(world: Worl
         # By mark: a map of few entries is read sooner than one of all ports.
         file.write_text(re.sub(r'ports = \["(\d+)"\]', r"mark = [\1]", tenants_toml(1e9, those)))
     netns, device = world.senders[0], "eth0"
-    begin, kills = counted(), 0
+    begin, kills, stuck = counted(), 0, 0
     while kills < KILLS:
         hook = ("tcx", "clsact")[kills // 15 % 2]
         words = [
@@ -338,6 +338,14 @@ def a_command_killed_at_any_moment_leaves_nothing_and_stacks_nothing(world: Worl
         time.sleep(draw.uniform(0, 0.12))
         process.send_signal(signal.SIGKILL)
         kills += process.wait() == -signal.SIGKILL
+        # The command's child may hold its lock for an instant more.
+        time.sleep(0.01)
+        done = aq("show", device, "--netns", netns, "--json", "--interval", 0, check=False)
+        lines = json.loads(done.stdout) if done.returncode == 0 else []
+        record = Path(f"/run/clearway-aq/{device}@{netns}.json")
+        if record.exists() and json.loads(record.read_text())["unfinished"]:
+            stuck += 1
+            assert not any(line["enforcing"] for line in lines), lines[0]
         if draw.random() < 0.5:
             # The next command is another attach: one program stands there, with these tenants and no others.
             file = draw.choice(files)
@@ -355,7 +363,8 @@ def a_command_killed_at_any_moment_leaves_nothing_and_stacks_nothing(world: Worl
             settled(begin)
             assert "clsact" not in sh("tc qdisc show dev eth0", netns=netns), command
     aq("detach", device, "--netns", netns, check=False)
-    print(f"    {kills} commands killed")
+    print(f"    {kills} commands killed, {stuck} of them at work")
+    assert stuck > 5, "kills come too early or too late to show anything"
 
 
 def pins(device: str, netns: str) -> Path:

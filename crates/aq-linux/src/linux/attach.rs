@@ -239,12 +239,16 @@ fn add(
             hook::by_clsact(&mut ebpf, device, position)?
         }
     };
+    let link = match hook::pinned(place, position)? {
+        Some(pinned) => format!(", link {}", pinned.link),
+        None => String::new(),
+    };
     let beside = match others {
         0 => String::new(),
         n => format!(", before {n} others, which stay"),
     };
     Ok(format!(
-        "{} ({}): {} by {}{beside}: {}; {} tenants",
+        "{} ({}): {} by {}{link}{beside}: {}; {} tenants",
         device.name,
         device.about(),
         position.name(),

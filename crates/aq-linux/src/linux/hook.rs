@@ -37,6 +37,8 @@ pub enum Standing {
 /// A pinned link, as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pinned {
+    /// Its number.
+    pub link: u32,
     /// The number of its program.
     pub program: u32,
     /// The number of its device in the device's namespace; 0 if the device is gone.
@@ -68,8 +70,8 @@ pub fn pinned(place: &DevicePlace, position: Position) -> Result<Option<Pinned>,
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(":\t"));
         line.and_then(|value| value.trim().parse().ok())
     };
-    match (number("prog_id"), number("ifindex")) {
-        (Some(program), Some(index)) => Ok(Some(Pinned { program, index })),
+    match (number("link_id"), number("prog_id"), number("ifindex")) {
+        (Some(link), Some(program), Some(index)) => Ok(Some(Pinned { link, program, index })),
         _ => Err(format!("{}: the kernel does not say what it holds", path.display())),
     }
 }

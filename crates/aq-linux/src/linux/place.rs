@@ -207,6 +207,18 @@ impl DevicePlace {
         Err(format!("another clearway-aq is at work on {}; wait until it ends", self.key))
     }
 
+    /// Whether the record says that a command did not finish, and no command is at work.
+    pub fn is_stuck(&self) -> bool {
+        let unfinished = || self.record().is_ok_and(|record| record.is_some_and(|record| record.unfinished));
+        let at_work = || {
+            File::open(self.file("lock")).is_ok_and(|file| {
+                flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+            })
+        };
+        // Read again after the lock was free: a command may have finished in between.
+        unfinished() && !at_work() && unfinished()
+    }
+
     /// The record, if there is one.
     pub fn record(&self) -> Result<Option<Record>, String> {
         let path = self.file("json");

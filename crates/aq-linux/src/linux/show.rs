@@ -138,9 +138,6 @@ impl View {
 
     /// Whether a tenant's packets come by its AQ, and why not.
     fn enforces(&self, standing: &Standing, held: &Held, maps: &Maps) -> (Option<bool>, Option<String>) {
-        if self.record.unfinished {
-            return (Some(false), Some("a command that changed it is at work or did not finish".to_owned()));
-        }
         match (standing, self.lost(held, maps)) {
             (Standing::Not(why), _) => (Some(false), Some(why.clone())),
             (_, Some(why)) => (Some(false), Some(why)),
@@ -153,7 +150,11 @@ impl View {
     pub fn lines(&mut self) -> Result<Vec<Line>, String> {
         let now = now_ns();
         let (mut lines, mut states) = (Vec::new(), Vec::new());
-        let standings = self.standings();
+        let mut standings = self.standings();
+        if self.place.is_stuck() {
+            let why = "a command that changed it did not finish; `clearway-aq refresh` makes it anew";
+            standings.fill(Standing::Not(why.to_owned()));
+        }
         let each = self.record.attached.iter().zip(&self.opened).zip(&standings);
         for ((attached, (position, maps, rows)), standing) in each {
             for (held, row) in attached.held.iter().zip(rows) {
