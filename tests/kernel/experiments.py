@@ -286,28 +286,49 @@ DROPS = [
 ]
 
 
+ROUNDS = 3
+
+
 def silent() -> Row:
-    """Which drop at its own egress a sender's TCP is not told of: each tenant policed at 100, 200 and 300 Mbps."""
-    rows, checks = [], []
+    """Which drop at its own egress a sender's TCP is not told of: each tenant policed at 100, 200 and 300 Mbps.
+
+    In rounds, each with every kind of drop, so that a busy machine is busy for all. The kernel's own silent drop is the
+    yardstick.
+    """
     rates = {"a": 100e6, "b": 200e6, "c": 300e6}
     by_port = ports(list(rates))
-    for how, hook, drop in DROPS:
-        with World() as world:
-            world.rto_min(SHORT_TIMER_US)
-            netns = world.senders[0]
-            sh(f"ip -n {netns} link add sink0 type ifb")
-            sh(f"ip -n {netns} link set sink0 up")
-            sink = json.loads(sh(f"ip -n {netns} -j link show sink0"))[0]["ifindex"]
-            for name, rate_bps in rates.items():
-                world.police_own(rate_bps, by_port[name], hook, drop.format(sink=sink))
-            got = send(world, [Sender(name, by_port[name], "cubic", 4) for name in rates], SECONDS)
-        rows.append(line("4 cubic each at 100, 200 and 300 Mbps", how, got))
-        print(" ", rows[-1])
-        for name, rate_bps in rates.items():
-            if drop != "TC_ACT_SHOT":
-                check(checks, f"{how}: {name}", got[name].wire_bps, rate_bps, SHARE)
-    told = sum(rows[0]["mbps"].values()) / sum(rows[1]["mbps"].values())
-    check(checks, "TCX_DROP over TC_ACT_STOLEN", told, 0.25, 0.8)
+    rounds: list[dict[str, dict[str, Got]]] = []
+    for _ in range(ROUNDS):
+        rounds.append({})
+        for how, hook, drop in DROPS:
+            with World() as world:
+                world.rto_min(SHORT_TIMER_US)
+                netns = world.senders[0]
+                sh(f"ip -n {netns} link add sink0 type ifb")
+                sh(f"ip -n {netns} link set sink0 up")
+                sink = json.loads(sh(f"ip -n {netns} -j link show sink0"))[0]["ifindex"]
+                for name, rate_bps in rates.items():
+                    world.police_own(rate_bps, by_port[name], hook, drop.format(sink=sink))
+                senders = [Sender(name, by_port[name], "cubic", 4) for name in rates]
+                rounds[-1][how] = send(world, senders, SECONDS)
+
+    def mean(how: str, name: str) -> Got:
+        all_of = [one[how][name] for one in rounds]
+        bps, rtt = (sum(getattr(got, what) for got in all_of) / ROUNDS for what in ("wire_bps", "rtt_ms"))
+        return Got(name, bps, sum(got.retransmits for got in all_of), sum(got.segments for got in all_of), rtt)
+
+    got = {how: {name: mean(how, name) for name in rates} for how, *_ in DROPS}
+    rows = [line("4 cubic each at 100, 200 and 300 Mbps", how, all_of) for how, all_of in got.items()]
+    for row in rows:
+        print(" ", row)
+    checks: list[Row] = []
+    told, stolen, *silent_ways = got
+    for name in rates:
+        for how in silent_ways:
+            what = f"{how} over {stolen}: {name}"
+            check(checks, what, got[how][name].wire_bps, got[stolen][name].wire_bps, SHARE)
+    sums = {how: sum(one.wire_bps for one in got[how].values()) for how in (told, stolen)}
+    check(checks, f"{told} over {stolen}", sums[told] / sums[stolen], 0.25, 0.8)
     return {"rows": rows, "checks": checks}
 
 
