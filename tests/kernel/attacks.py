@@ -113,6 +113,36 @@ def a_program_put_before_ours_is_told_of_and_overtaken(world: World, folder: Pat
         aq("detach", "eth0", "--netns", sender)
 
 
+def a_program_is_replaced_without_a_gap(world: World, folder: Path) -> None:
+    """Each new kind of match needs another program; under a flood neither gaps nor counters are lost."""
+    sender = world.senders[0]
+    more = ["mark = [77]", "vlan = [7]", 'source = ["10.1.0.0/16"]', 'destination = ["10.2.0.0/16"]']
+    code = f"{SOCKET}(2, 2)\nwhile True: s.sendto(bytes(1400), ('{world.address}', 5201))"
+    with tenants_file(folder, TEXT) as path:
+        attached(world, path, "eth0", sender)
+        words = ["ip", "netns", "exec", sender, sys.executable, "-c", code]
+        flood = subprocess.Popen(words)
+        try:
+            # Its limit, 0.6 s of its share, is used up.
+            time.sleep(2)
+            before, began, packets = counter(sender, "tx_bytes"), time.monotonic(), 0
+            for count in range(1, 1 + len(more)):
+                path.write_text(TEXT.replace('["5201"]', ", ".join(['["5201"]', *more[:count]])))
+                said = attached(world, path, "eth0", sender)
+                assert "egress by tcx" in said, said
+                now = shown("eth0", sender)["a"]["packets"]
+                assert now > packets, "its counters go on"
+                packets = now
+            time.sleep(1)
+            got = (counter(sender, "tx_bytes") - before) * 8 / (time.monotonic() - began)
+        finally:
+            flood.kill()
+            flood.wait()
+        # A limit used again each time would be four times 0.6 s of its share, within a second or two.
+        assert 0.7 * SHARE_BPS < got < 1.2 * SHARE_BPS, f"{got / 1e6:.0f} Mbps"
+        aq("detach", "eth0", "--netns", sender)
+
+
 def other_programs_of_the_chain_go_on(world: World, folder: Path) -> None:
     """Packets that pass ours reach a tcx program behind it, and a filter of clsact behind that."""
     sender = world.senders[0]
@@ -323,7 +353,9 @@ def a_command_killed_at_any_moment_leaves_nothing_and_stacks_nothing(world: Worl
     other = [*tenants[100:], {"name": "x", "port": 80, "share": "{ weight = 5 }"}]
     for file, those in zip(files, (tenants, other), strict=True):
         # By mark: a map of few entries is read sooner than one of all ports.
-        file.write_text(re.sub(r'ports = \["(\d+)"\]', r"mark = [\1]", tenants_toml(1e9, those)))
+        text = re.sub(r'ports = \["(\d+)"\]', r"mark = [\1]", tenants_toml(1e9, those))
+        # And one by port: another kind of match makes another program.
+        file.write_text(text.replace("mark = [80]", 'ports = ["80"]'))
     netns, device = world.senders[0], "eth0"
     begin, kills, stuck = counted(), 0, 0
     while kills < KILLS:
@@ -356,7 +388,7 @@ def a_command_killed_at_any_moment_leaves_nothing_and_stacks_nothing(world: Worl
             now = counted()
             assert (now["prog"], now["link"]) == (begin["prog"] + 1, begin["link"] + (hook == "tcx")), (begin, now)
             keys = json.loads(sh(f"bpftool -j map dump pinned {pins(device, netns)}/keys"))
-            assert len(keys) == (300 if file == files[0] else 201), f"{len(keys)} marks"
+            assert len(keys) == (300 if file == files[0] else 200), f"{len(keys)} marks"
         else:
             done = aq("detach", device, "--netns", netns, check=False)
             assert done.returncode == 0 or "nothing of ours" in done.stderr, done.stderr
@@ -520,6 +552,7 @@ def who_keeps_a_device_heals_it(world: World, folder: Path) -> None:
 TESTS: list[Callable[[World, Path], None]] = [
     a_program_that_passes_everything_leads_nobody_past,
     a_program_put_before_ours_is_told_of_and_overtaken,
+    a_program_is_replaced_without_a_gap,
     other_programs_of_the_chain_go_on,
     removed_qdiscs_take_nothing_away,
     a_second_program_of_ours_is_refused,

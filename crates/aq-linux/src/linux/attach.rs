@@ -6,8 +6,8 @@
 //! steps.
 //!
 //! If it is attached already, the program stays in place: tenants are matched by name, those in both files keep their
-//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, the program is
-//! replaced.
+//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, another program
+//! takes over their gaps and counters, and stands first before the old one goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,32 +102,58 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
         unfinished: true,
         attached: Vec::new(),
     };
-    let before = place.record()?;
+    let mut before = place.record()?;
     let mut lines = clean(roots, &place, &device, asked.netns, before.as_ref())?;
-    if let Some(before) = before {
-        if let Some(changed) = change(&place, &device, &before, &mut record, &tenants, &granted, &choices)? {
+    if let Some(old) = before.take() {
+        if let Some(changed) = change(&place, &device, &old, &mut record, &tenants, &granted, &choices)? {
             lines.extend(changed);
             lines.extend(said);
             return Ok(Done { lines, warnings });
         }
-        let removed = remove(&place, &before, &Ok(()))?;
-        if before.index != record.index {
-            lines.push(format!("attached before: {removed}"));
-        }
+        let by_tcx = choices.iter().all(|choice| choice.hook == Hook::Tcx);
+        before = leave(&place, &device, old, by_tcx, &mut lines)?;
     }
     let done = granted.iter().zip(&choices).try_for_each(|(grants, choice)| {
-        let new = add(&place, &device, &mut record, &tenants, grants, *choice)?;
+        let new = add(&place, &device, &mut record, &tenants, grants, *choice, before.as_ref())?;
         lines.push(new);
         Ok(())
     });
     let finished = Record { unfinished: false, ..record.clone() };
-    if let Err(why) = done.and_then(|()| place.write(&finished)) {
+    if let Err(why) = done.and_then(|()| place.drop_aside()).and_then(|()| place.write(&finished)) {
         // Steps that can't be undone are left to `detach`; the first error is the one to tell.
         let _ = remove(&place, &record, &Ok(()));
         return Err(why);
     }
     lines.extend(said);
     Ok(Done { lines, warnings })
+}
+
+/// Makes room for another program. One that runs stays aside until the other does, and is returned; another is taken
+/// off.
+fn leave(
+    place: &DevicePlace,
+    device: &Device,
+    before: Record,
+    by_tcx: bool,
+    lines: &mut Vec<String>,
+) -> Result<Option<Record>, String> {
+    let runs = by_tcx
+        && before.index == device.index
+        && !before.unfinished
+        && before.attached.iter().all(|attached| {
+            let stands = hook::standing(place, attached, Some(&device.name), device.index);
+            attached.hook == Hook::Tcx && stands == Standing::First
+        });
+    if runs {
+        place.write(&Record { unfinished: true, ..before.clone() })?;
+        place.set_aside(before.attached.iter().map(|attached| attached.position))?;
+        return Ok(Some(before));
+    }
+    let removed = remove(place, &before, &Ok(()))?;
+    if before.index != device.index {
+        lines.push(format!("attached before: {removed}"));
+    }
+    Ok(None)
 }
 
 /// Removes what earlier commands left, and what they attached under another name of the device; says what it was.
@@ -194,6 +220,7 @@ fn add(
     tenants: &Tenants,
     grants: &Grants,
     choice: Choice,
+    before: Option<&Record>,
 ) -> Result<String, String> {
     let position = grants.position();
     let held = hold(grants.rows(), &[])?;
@@ -226,6 +253,7 @@ fn add(
             maps.tell(&Found::new(&tenant.matches, true)?, held.entity)?;
         }
     }
+    take_over(place, attached, before, &mut maps)?;
     attached.made_clsact = choice.hook == Hook::Clsact && !has_clsact(&device.name)?;
     let made = attached.made_clsact;
     place.write(record)?;
@@ -256,6 +284,22 @@ fn add(
         choice.why,
         grants.rows().len() - 1,
     ))
+}
+
+/// Takes gaps and counters of tenants over that the program before had, too.
+fn take_over(place: &DevicePlace, attached: &Attached, before: Option<&Record>, maps: &mut Maps) -> Result<(), String> {
+    let same = |old: &&Attached| old.position == attached.position;
+    let Some(old) = before.and_then(|before| before.attached.iter().find(same)) else { return Ok(()) };
+    let from = Maps::open(&place.aside(old.position))?;
+    let was: BTreeMap<&str, &Held> = old.held.iter().map(|held| (held.name.as_str(), held)).collect();
+    for held in &attached.held {
+        if let Some(was) = was.get(held.name.as_str()).filter(|was| was.flows == held.flows) {
+            for flow in 0..held.flows {
+                maps.take_over(&from, was.first + flow, held.first + flow)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Values with which a position's program is loaded.

@@ -59,12 +59,16 @@ fn pin(place: &DevicePlace, position: Position) -> PathBuf {
 
 /// The pinned link of a position; none if there is no such pin.
 pub fn pinned(place: &DevicePlace, position: Position) -> Result<Option<Pinned>, String> {
-    let path = pin(place, position);
+    held(&pin(place, position))
+}
+
+/// The link that is pinned as `path`.
+fn held(path: &Path) -> Result<Option<Pinned>, String> {
     if !path.exists() {
         return Ok(None);
     }
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
-    let opened = File::from(kernel::get(&path, 0).map_err(wrong)?);
+    let opened = File::from(kernel::get(path, 0).map_err(wrong)?);
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", opened.as_raw_fd())).map_err(wrong)?;
     let number = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(":\t"));
@@ -79,6 +83,8 @@ pub fn pinned(place: &DevicePlace, position: Position) -> Result<Option<Pinned>,
 /// Attaches before all other tcx programs of the device and pins the link. Returns how many others there are.
 pub fn by_tcx(ebpf: &mut Ebpf, device: &Device, place: &DevicePlace, position: Position) -> Result<usize, String> {
     let others = tcx_programs(device.index, position).map_err(|error| format!("{}: tcx: {error}", device.name))?;
+    let leaves = held(&place.aside(position).join(LINK))?.map(|link| link.program);
+    let others: Vec<u32> = others.into_iter().filter(|&id| Some(id) != leaves).collect();
     if let Some(id) = ours_among(&others) {
         return Err(format!(
             "{}: {} has a program of another clearway-aq already, number {id}; detach it by the --netns, --pins and \

@@ -257,6 +257,12 @@ impl Maps {
         self.states.set(state, value, 0).map_err(|error| wrong(&error))
     }
 
+    /// Takes an AQ's gap and counters over from another program's maps.
+    pub fn take_over(&mut self, from: &Maps, was: u32, now: u32) -> Result<(), String> {
+        let value = from.states.get(&was, 0).map_err(|error| wrong(&error))?;
+        self.states.set(now, value, 0).map_err(|error| wrong(&error))
+    }
+
     /// The counters of an AQ.
     pub fn state(&self, state: u32) -> Result<State, String> {
         let [when_empty, packets, bytes, drops, dropped_bytes, marks, hidden, _] =

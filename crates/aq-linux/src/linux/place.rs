@@ -172,6 +172,25 @@ impl DevicePlace {
         self.folder().join(position.name())
     }
 
+    /// The folder of a position's pins while another program takes over.
+    pub fn aside(&self, position: Position) -> PathBuf {
+        self.folder().join(format!("{}_was", position.name()))
+    }
+
+    /// Sets pins aside, so that what they hold stays until [`DevicePlace::drop_aside`].
+    pub fn set_aside(&self, positions: impl Iterator<Item = Position>) -> Result<(), String> {
+        for position in positions {
+            let (from, to) = (self.pins(position), self.aside(position));
+            fs::rename(&from, &to).map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Removes pins that were set aside, and so what only they hold.
+    pub fn drop_aside(&self) -> Result<(), String> {
+        [Position::Egress, Position::Ingress].iter().try_for_each(|&position| remove_pins(&self.aside(position)))
+    }
+
     /// The name of the device and its namespace, as files have it.
     pub fn name(&self) -> &str {
         &self.key
@@ -253,6 +272,7 @@ impl DevicePlace {
         for position in [Position::Egress, Position::Ingress] {
             remove_pins(&self.pins(position))?;
         }
+        self.drop_aside()?;
         for path in [self.folder(), self.roots.pins.join("clearway-aq")] {
             // The outer folder may hold other devices.
             let _ = fs::remove_dir(path);
