@@ -6,8 +6,8 @@
 //! steps.
 //!
 //! If it is attached already, the program stays in place: tenants are matched by name, those in both files keep their
-//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, another program
-//! takes over their gaps and counters, and stands first before the old one goes.
+//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, another
+//! program takes over their gaps and counters, and stands first before the old one goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,6 @@
 //! not find.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration as Wait;
 
@@ -255,8 +254,8 @@ impl DevicePlace {
         let (path, new) = (self.file("json"), self.file("new"));
         let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
         let text = serde_json::to_string_pretty(record).map_err(|error| wrong(error.into()))?;
-        let mut file = File::create(&new).map_err(wrong)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
+        // Not synced to a disk: after a crash of the machine, the pins are gone, too.
+        fs::write(&new, text).map_err(wrong)?;
         fs::rename(&new, &path).map_err(wrong)
     }
 
