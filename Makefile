@@ -85,6 +85,7 @@ test-kernel:
 	$(MAKE) aq
 	cargo test -p clearway-aq-linux --locked -- --nocapture
 	$(PYTHON) tests/kernel/faults.py
+	$(PYTHON) tests/kernel/attacks.py
 	$(if $(filter none,$(KERNEL)),,$(PYTHON) tests/kernel/experiments.py $(KERNEL) $(if $(WRITE),--write))
 
 # From what fails soonest to what takes longest.

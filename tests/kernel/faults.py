@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,20 @@ TWO = [
 ]
 DIVIDES = '[sharing.aq]\nwork_conserving = { reallocate = { period = "50ms", headroom = 0.1 } }'
 TEXT = tenants_toml(200e6, TWO)
+
+
+def settled(before: dict[str, int]) -> None:
+    """Everything is as it was. The kernel frees a program some time after its last holder is gone."""
+    began = time.monotonic()
+    while (after := counted()) != before:
+        assert time.monotonic() - began < 10, f"leaks: {before} before, {after} after"
+        time.sleep(0.1)
+
+
+def enforcing(netns: str, device: str = "eth0") -> bool:
+    """Whether the shares of a device's tenants hold; a command may be changing them."""
+    done = aq("show", device, "--netns", netns, "--json", "--interval", 0, check=False)
+    return done.returncode == 0 and all(line["enforcing"] for line in json.loads(done.stdout))
 
 
 def attached(world: World, path: Path, device: str = "out", netns: str | None = None) -> str:
@@ -48,8 +61,6 @@ def what_is_wrong_is_said_before_any_work(world: World, folder: Path) -> None:
         refuses("no such network device", "attach", "absent0", "--netns", world.bridge, "--tenants", path)
         refuses("no name of a network device", "attach", "a/b", "--tenants", path)
         refuses("--netns nowhere", "attach", "out", "--netns", "nowhere", "--tenants", path)
-        sender = world.senders[0]
-        refuses("collapse", "attach", "eth0", "--netns", sender, "--tenants", path, "--hook", "tcx")
         refuses("nothing of ours", "detach", "out", "--netns", world.bridge)
         refuses("nothing is attached", "show", "out", "--netns", world.bridge)
         refuses("nothing is attached", "divide", "out", "--netns", world.bridge)
@@ -86,17 +97,20 @@ def a_device_is_left_as_it_was(world: World, folder: Path) -> None:
         'position = "egress" }]', 'position = "egress" }, { share = { weight = 1 }, position = "ingress" }]'
     )
     with tenants_file(folder, both) as path:
-        for device, netns, hook in (("out", world.bridge, "tcx"), ("eth0", world.senders[0], "clsact")):
+        sender = world.senders[0]
+        for device, netns, hook in (("out", world.bridge, ""), ("eth0", sender, ""), ("eth0", sender, "clsact")):
             before, count = looks(device, netns), counted()
-            said = attached(world, path, device, netns)
-            assert f"egress by {hook}" in said and "ingress by tcx" in said, said
+            asked = ["--hook", hook] if hook else []
+            said = aq("attach", device, "--netns", netns, "--tenants", path, *asked).stdout
+            hook = hook or "tcx"
+            assert f"egress by {hook}" in said and f"ingress by {hook}" in said, said
             now = counted()
-            links = 2 if hook == "tcx" else 1
+            links = 2 if hook == "tcx" else 0
             assert (now["prog"], now["link"]) == (count["prog"] + 2, count["link"] + links), (count, now)
             assert (looks(device, netns) != before) == (hook == "clsact")
             aq("detach", device, "--netns", netns)
             assert looks(device, netns) == before, looks(device, netns)
-            assert counted() == count, (count, counted())
+            settled(count)
 
 
 def neighbours_stay(world: World, folder: Path) -> None:
@@ -106,16 +120,17 @@ def neighbours_stay(world: World, folder: Path) -> None:
     sh("tc filter add dev eth0 egress protocol ip pref 7 u32 match u32 0 0 flowid 1:1", netns=sender)
     sh("tc qdisc add dev eth0 root handle 9: tbf rate 500mbit burst 256kb limit 1mb", netns=sender)
     with tenants_file(folder, TEXT) as path:
-        said = attached(world, path, "eth0", sender)
-        assert ", before " in said and "which stay" in said, said
-        send(world, [Sender("a", 5_201, "cubic")], 1.0, skip=0)
-        now = sh("tc -s filter show dev eth0 egress", netns=sender)
-        assert "pref 7" in now and "tbf 9:" in sh("tc qdisc show dev eth0", netns=sender)
-        # With CONFIG_CLS_U32_PERF the filter counts.
-        assert "rule hit" not in now or "rule hit 0" not in now, now
-        aq("detach", "eth0", "--netns", sender)
+        for hook in ("tcx", "clsact"):
+            said = aq("attach", "eth0", "--netns", sender, "--tenants", path, "--hook", hook).stdout
+            assert (", before " in said and "which stay" in said) == (hook == "clsact"), said
+            send(world, [Sender("a", 5_201, "cubic")], 3.0, skip=0)
+            now = sh("tc -s filter show dev eth0 egress", netns=sender)
+            assert "pref 7" in now and "tbf 9:" in sh("tc qdisc show dev eth0", netns=sender)
+            # With CONFIG_CLS_U32_PERF the filter counts.
+            assert "rule hit" not in now or "rule hit 0" not in now, now
+            aq("detach", "eth0", "--netns", sender)
     now = sh("tc filter show dev eth0 egress", netns=sender)
-    assert "pref 7" in now and "aq" not in now, now
+    assert "pref 7" in now and "clearway_aq" not in now, now
     assert "clsact" in sh("tc qdisc show dev eth0", netns=sender), "it was there before"
     sh("tc qdisc del dev eth0 clsact", netns=sender)
     sh("tc qdisc del dev eth0 root", netns=sender)
@@ -132,23 +147,6 @@ def two_commands_at_once_do_not_mix(world: World, folder: Path) -> None:
         shown = json.loads(aq("show", "out", "--netns", world.bridge, "--json", "--interval", 0.1).stdout)
         assert [line["tenant"] for line in shown] == ["(default)", "a", "b"]
         aq("detach", "out", "--netns", world.bridge)
-
-
-def a_killed_command_leaves_nothing_that_detach_does_not_find(world: World, folder: Path) -> None:
-    tenants = [{"name": f"t{n}", "port": 10_000 + n, "share": "{ weight = 1 }"} for n in range(2_000)]
-    with tenants_file(folder, tenants_toml(1e9, tenants)) as path:
-        before = counted()
-        for wait_ms in (2, 5, 10, 20, 40, 80, 120, 160):
-            words = [str(program()), "attach", "out", "--netns", world.bridge, "--tenants", str(path)]
-            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(wait_ms / 1_000)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            done = aq("detach", "out", "--netns", world.bridge, check=False)
-            assert done.returncode == 0 or "nothing of ours" in done.stderr, done.stderr
-            time.sleep(0.3)
-            assert counted() == before, (wait_ms, before, counted())
-            assert "clsact" not in sh("tc qdisc show dev out", netns=world.bridge)
 
 
 def tenants_join_and_leave_under_load(world: World, folder: Path) -> None:
@@ -233,7 +231,14 @@ def two_capabilities_are_enough(world: World, folder: Path) -> None:
         sh(f"mount -t bpf -o mode=0777 bpf {pins}")
         words += [str(binary), "--pins", str(pins), "--run", str(run)]
         file = run / "tenants.toml"
-        file.write_text(TEXT)
+        # Without CAP_PERFMON the verifier follows more ways: all kinds of match at once, both ways.
+        every = (
+            'mark = [1], vlan = [1], destination = ["10.0.0.0/8"], source = ["::/0"], source_ports = ["1"], '
+            'portless = ["10.0.0.0/8"], ports = ["5201"]'
+        )
+        asks = "{ share = { weight = 1 }, position = "
+        text = TEXT.replace('ports = ["5201"]', every)
+        file.write_text(text.replace('position = "egress" }]', f'position = "egress" }}, {asks}"ingress" }}]'))
         for command in (["attach", "cwaqv0", "--tenants", str(file)], ["show", "--json", "--interval", "0"]):
             done = subprocess.run([*words, *command], capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
@@ -265,7 +270,7 @@ def a_device_goes_and_returns(world: World, folder: Path) -> None:
                 got = send(world, [Sender("a", 5_201, "cubic", 2)], 3.0)
                 assert got["a"].wire_bps < 60e6, got
             aq("detach", device, "--netns", netns)
-    assert counted() == before
+    settled(before)
 
 
 def who_keeps_a_device_attaches_again(world: World, folder: Path) -> None:
@@ -277,27 +282,28 @@ def who_keeps_a_device_attaches_again(world: World, folder: Path) -> None:
         keeper = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             for _ in range(3):
-                _until(lambda: "bpf" in sh(f"tc filter show dev {device} egress", netns=netns, check=False))
-                before = counted()["prog"]
+                until(lambda: enforcing(netns, device))
                 sh(f"ip -n {netns} link del {device}")
-                _until(lambda: counted()["prog"] < before)  # noqa: B023
+                until(lambda: not enforcing(netns, device))
                 time.sleep(0.5)
                 sh(f"ip -n {netns} link add {device} type veth peer name cwaqv1")
-            _until(lambda: "bpf" in sh(f"tc filter show dev {device} egress", netns=netns, check=False))
+            until(lambda: enforcing(netns, device))
             rights = Path(f"/proc/{keeper.pid}/status").read_text()
             # Bits 12 and 39: network administration, BPF.
             assert f"CapEff:\t{1 << 12 | 1 << 39:016x}" in rights, rights
             aq("detach", device, "--netns", netns)
             assert keeper.wait(timeout=5) == 0, keeper.stderr and keeper.stderr.read()
             said = keeper.stdout.read() if keeper.stdout else ""
-            assert said.count("the device is gone") == 3 and said.count("egress by clsact") == 4, said
+            assert said.splitlines().count(f"{device}: the device is gone") == 3 and said.count("egress by tcx") == 4, (
+                said
+            )
         finally:
             keeper.kill()
             keeper.wait()
     sh(f"ip -n {netns} link del {device}")
 
 
-def _until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = 8.0) -> None:
     began = time.monotonic()
     while not holds():
         assert time.monotonic() - began < seconds, "it did not come about"
@@ -460,7 +466,6 @@ TESTS: list[Callable[[World, Path], None]] = [
     a_device_is_left_as_it_was,
     neighbours_stay,
     two_commands_at_once_do_not_mix,
-    a_killed_command_leaves_nothing_that_detach_does_not_find,
     tenants_join_and_leave_under_load,
     idle_shares_are_lent_while_the_daemon_runs,
     counters_are_shown,
@@ -475,28 +480,29 @@ TESTS: list[Callable[[World, Path], None]] = [
 ]
 
 
-def main() -> int:
+def run(tests: list[Callable[[World, Path], None]], names: list[str]) -> int:
+    """Runs tests, all or those of these names, each in a world of its own; the exit status."""
     if why := missing():
         print(f"skipped: {why}")
         return 0
     failed = 0
     # Mounts of an attach are no leak.
-    for test in TESTS:
-        if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
+    for test in tests:
+        if names and test.__name__ not in names:
             continue
         before = counted()
         try:
             with World() as world, tempfile.TemporaryDirectory() as folder:
                 test(world, Path(folder))
-            time.sleep(0.5)
-            after = counted()
-            assert after == before, f"leaks: {before} before, {after} after"
+            settled(before)
             print(f"ok   {test.__name__}", flush=True)
         except Exception as error:
             failed += 1
             print(f"FAIL {test.__name__}: {type(error).__name__}: {error}", flush=True)
+            # Its remains are no leak of the next.
+            time.sleep(2)
     return bool(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(TESTS, sys.argv[1:]))

@@ -2,7 +2,7 @@
 /*
  * A policer of one destination port, for kernels without tc's: a token bucket that drops what finds too few tokens.
  * A token is a nanosecond at the rate, as in RFC 2697 and as most policers count. PORT, NS_PER_KB and BURST_NS are
- * given to the compiler.
+ * given to the compiler, and DROP, if a drop is to be something else than the hook's own.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -11,6 +11,10 @@
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+
+#ifndef DROP
+#define DROP TC_ACT_SHOT
+#endif
 
 struct bucket {
 	struct bpf_spin_lock lock;
@@ -50,7 +54,7 @@ int police(struct __sk_buff *skb)
 	if (conforms)
 		bucket->tokens -= cost;
 	bpf_spin_unlock(&bucket->lock);
-	return conforms ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+	return conforms ? TC_ACT_UNSPEC : DROP;
 }
 
 char _license[] SEC("license") = "Apache-2.0";

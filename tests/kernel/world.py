@@ -6,12 +6,15 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import tcx
 
 ROOT = Path(__file__).parents[2]
 # Names of things made here begin so: nothing else is touched.
@@ -69,6 +72,14 @@ def counted() -> dict[str, int]:
     return counts
 
 
+def detach_all() -> None:
+    """Detaches what tests attached, even those that failed on the way."""
+    for path in Path("/run/clearway-aq").glob("*.json"):
+        record = json.loads(path.read_text())
+        if (record["netns"] or "").startswith(PREFIX):
+            aq("detach", record["device"], "--netns", record["netns"], check=False)
+
+
 class World:
     """Senders and a receiver at a bridge, each in a namespace: `cwaqs0` ... - `cwaqb` - `cwaqr`.
 
@@ -95,9 +106,7 @@ class World:
         for process in self._running:
             process.kill()
             process.wait()
-        for device in ("out", "in0"):
-            aq("detach", device, "--netns", self.bridge, check=False)
-        aq("detach", "eth0", "--netns", self.senders[0], check=False)
+        detach_all()
         self._remove()
         if self._folder:
             self._folder.cleanup()
@@ -158,12 +167,35 @@ class World:
                 program = self._policer(port, rate, burst)
                 sh(f"tc filter add dev out egress pref {number} bpf da obj {program} sec classifier", netns=self.bridge)
 
-    def _policer(self, port: int, rate_bps: float, burst: int) -> Path:
+    def police_own(self, rate_bps: float, port: int, hook: str, drop: str) -> None:
+        """Polices what a sender sends to a port at its own device, by a drop of this kind."""
+        netns, burst = self.senders[0], max(2 * 65_536, int(rate_bps / 8 / 100))
+        program = self._policer(port, rate_bps, burst, drop)
+        if hook == "clsact":
+            sh("tc qdisc replace dev eth0 clsact", netns=netns)
+            sh(f"tc filter add dev eth0 egress pref {port} bpf da obj {program} sec classifier", netns=netns)
+            return
+        # `ip netns exec` has a BPF file system of its own or none, so the program comes by a descriptor.
+        pin = Path(f"/sys/fs/bpf/{PREFIX}police")
+        sh(f"bpftool prog load {program} {pin}")
+        try:
+            opened = tcx.pinned(str(pin))
+        finally:
+            pin.unlink()
+        script = Path(__file__).with_name("tcx.py")
+        words = ["ip", "netns", "exec", netns, sys.executable, str(script), "eth0", "egress", "last", f"fd{opened}"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        process: subprocess.Popen[str] = subprocess.Popen(words, pass_fds=[opened], **pipes)
+        self._running.append(process)
+        assert process.stdout and process.stdout.readline() == "attached\n"
+        os.close(opened)
+
+    def _policer(self, port: int, rate_bps: float, burst: int, drop: str = "TC_ACT_SHOT") -> Path:
         folder = self._folder or tempfile.TemporaryDirectory()
         self._folder = folder
         program = Path(folder.name, f"police-{port}.o")
         per_kb = 8e12 / rate_bps
-        settings = f"-DPORT={port} -DNS_PER_KB={per_kb:.0f}ULL -DBURST_NS={burst * per_kb / 1_000:.0f}ULL"
+        settings = f"-DPORT={port} -DNS_PER_KB={per_kb:.0f}ULL -DBURST_NS={burst * per_kb / 1_000:.0f}ULL -DDROP={drop}"
         source = Path(__file__).with_name("policer.bpf.c")
         headers = f"-I/usr/include/{os.uname().machine}-linux-gnu"
         sh(f"clang -O2 -g -target bpf -mcpu=v3 {headers} {settings} -c {source} -o {program}")

@@ -50,7 +50,8 @@ struct aq_state {
 	__u64 drops;
 	__u64 dropped_bytes;
 	__u64 marks;
-	__u64 spare[2];
+	__u64 hidden;		/* packets with ports that could not be known */
+	__u64 spare;
 };
 
 enum aq_verdict { AQ_PASS, AQ_MARK, AQ_DROP };

@@ -80,6 +80,15 @@ enum Command {
         #[arg(long, value_name = "NS")]
         netns: Option<String>,
     },
+    /// Heal attachments: put a program first again, attach again one that was removed, look up cgroups that were made
+    /// again.
+    Refresh {
+        /// The network device. Default: all of its namespace.
+        device: Option<String>,
+        /// Its network namespace.
+        #[arg(long, value_name = "NS")]
+        netns: Option<String>,
+    },
     /// Show what tenants have and get, again and again until ^C.
     Show {
         /// The network device. Default: all.
@@ -300,7 +309,8 @@ fn kernel(_: Command, _: PathBuf, _: PathBuf) -> Result<(), String> {
 
 #[cfg(target_os = "linux")]
 fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
-    use crate::attach::{Asked, attach, detach};
+    use crate::attach::{Asked, attach, refresh};
+    use crate::detach::detach;
     use crate::device::Hook;
     use crate::netns::enter;
     use crate::place::{DevicePlace, Roots};
@@ -332,12 +342,21 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
             Ok(())
         }
         Command::Detach { device, netns } => {
+            println!("{}", detach(&roots, &device, netns.as_deref(), into(&netns))?);
+            Ok(())
+        }
+        Command::Refresh { device, netns } => {
             into(&netns)?;
-            if detach(&roots, &device, netns.as_deref())? {
-                println!("{device}: as it was");
-                return Ok(());
+            let devices = match device {
+                Some(device) => vec![device],
+                None => DevicePlace::of(&roots, netns.as_deref())?,
+            };
+            for device in devices {
+                for line in refresh(&roots, &device, netns.as_deref())? {
+                    println!("{line}");
+                }
             }
-            Err(format!("{device}: nothing of ours is attached there"))
+            Ok(())
         }
         Command::Show { device, netns, json, interval, count, prometheus } => {
             let places = match &device {
@@ -429,9 +448,6 @@ fn show(
                 print!("\x1b[H\x1b[2J");
             }
             print!("{}", table(&now));
-            for view in views.iter().filter(|view| view.record().netns.is_none() && !view.has_device()) {
-                println!("{}: the device is gone; attach again when it is back", view.record().device);
-            }
         }
         left = left.map(|left| left.saturating_sub(1));
         if left == Some(0) {

@@ -50,8 +50,9 @@ pub fn matches(given: &[String]) -> Result<BTreeMap<String, Matches>, String> {
                 "source" => of.source.push(value.parse()?),
                 "ports" => of.ports.push(value.parse()?),
                 "source_ports" => of.source_ports.push(value.parse()?),
+                "portless" => of.portless.push(value.parse()?),
                 _ => {
-                    let kinds = "cgroup, mark, vlan, destination, source, ports or source_ports";
+                    let kinds = "cgroup, mark, vlan, destination, source, ports, source_ports or portless";
                     return Err(wrong(&format!("\"{kind}\" is no kind of match, but {kinds} is")));
                 }
             }

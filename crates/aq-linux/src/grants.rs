@@ -218,22 +218,57 @@ impl Grants {
                 self.warnings.push(format!("entity \"{}\": {warning}", row.name));
             }
         }
+        let by_ports = |tenant: &Tenant| !tenant.matches.ports.is_empty() || !tenant.matches.source_ports.is_empty();
+        let claims = |tenant: &Tenant| !tenant.matches.portless.is_empty();
+        if tenants.config().untagged.is_none()
+            && at(tenants, self.position).any(by_ports)
+            && !at(tenants, self.position).any(claims)
+        {
+            self.warnings.push(
+                "packets whose ports can't be known, such as a later fragment that comes before its first, are no \
+                 tenant's and pass untouched; give sharing.aq.untagged a share, or a tenant match.portless"
+                    .to_owned(),
+            );
+        }
         let least = self.rows.iter().skip(1).map(|row| row.rate).min().unwrap_or(link.capacity);
         for warning in tenants.config().warnings_at(&link_at(link, least), least) {
             self.warnings.push(format!("sharing.aq.{warning}"));
         }
-        let most = self.rows.iter().skip(1).map(Row::each).max().unwrap_or(link.capacity);
-        let needed = link_at(link, most).path.least_limit(most);
-        let needs = |row: &Row| link_at(link, row.each()).path.least_limit(row.each());
-        if self.rows.iter().skip(1).any(|row| row.limit < needs(row)) {
+        self.warn_of_limits(link);
+        Ok(())
+    }
+
+    /// Limits below those that the simulator derives, by cause; of each cause the tenant that lacks most.
+    fn warn_of_limits(&mut self, link: &LinkSpec) {
+        let path = |row: &Row| link_at(link, row.each()).path;
+        let short = |needs: &dyn Fn(&Row) -> Bytes| {
+            let lacking = self.rows.iter().skip(1).filter(|row| row.limit < needs(row));
+            lacking.max_by_key(|row| needs(row).get() - row.limit.get()).map(|row| (row.clone(), needs(row)))
+        };
+        if let Some((row, needed)) = short(&|row| path(row).halving(row.each())) {
             self.warnings.push(format!(
-                "link.timeout: a sender that waits for its retransmission timer, {}, can fall behind a share of \
-                 {most}, which needs a limit of {needed}, and none is above {LIMIT_MAX}; where you own the senders, \
-                 lower it (net.ipv4.tcp_rto_min_us)",
-                link.path.timeout
+                "entity \"{}\": its limit of {} can't carry a share of {} over a round trip of {}: a window that was \
+                 halved needs B^2/(18 M) = {needed} to come back (B is what the share delivers in a round trip, M a \
+                 full packet), and none is above {LIMIT_MAX}; more flows or tenants need less each",
+                row.name,
+                row.limit,
+                row.each(),
+                link.path.rtt
             ));
         }
-        Ok(())
+        let waits =
+            |row: &Row| Bytes(row.each().bytes_in(path(row).timeout * 3).saturating_add(8 * path(row).burst.get()));
+        if let Some((row, needed)) = short(&waits) {
+            self.warnings.push(format!(
+                "link.timeout: a sender that waits for its retransmission timer, {}, can fall behind a share of {}, \
+                 which needs a limit of {needed}; the limit of \"{}\" is {}, and none is above {LIMIT_MAX}; where you \
+                 own the senders, lower it (net.ipv4.tcp_rto_min_us)",
+                link.path.timeout,
+                row.each(),
+                row.name,
+                row.limit
+            ));
+        }
     }
 }
 

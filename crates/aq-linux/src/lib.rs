@@ -32,5 +32,5 @@ mod cli;
 pub use cli::main;
 pub use grants::{Grants, Row};
 #[cfg(target_os = "linux")]
-pub use linux::{attach, cost, device, divide, keep, kernel, netns, place, rtt, show};
+pub use linux::{attach, cost, detach, device, divide, hook, keep, kernel, netns, place, rtt, show};
 pub use tenants::Tenants;

@@ -2,8 +2,10 @@
 
 pub mod attach;
 pub mod cost;
+pub mod detach;
 pub mod device;
 pub mod divide;
+pub mod hook;
 pub mod keep;
 pub mod kernel;
 pub mod netns;

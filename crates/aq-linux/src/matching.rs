@@ -32,12 +32,39 @@ pub struct Matches {
     /// Source ports of TCP and UDP.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source_ports: Vec<Ports>,
+    /// Prefixes of either address, the source first, of packets that have ports which can't be known: a later fragment
+    /// whose first was not seen, too many IPv6 headers. Without it these are the default entity's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub portless: Vec<Prefix>,
 }
 
 impl Matches {
     /// Whether nothing matches.
     pub fn is_empty(&self) -> bool {
         *self == Matches::default()
+    }
+
+    /// Whether it matches nothing but packets whose ports can't be known.
+    pub fn only_portless(&self) -> bool {
+        Matches { portless: Vec::new(), ..self.clone() } == Matches::default()
+    }
+
+    /// Every entry but ports, with its kind: equal text is the same entry.
+    pub fn entries(&self) -> impl Iterator<Item = (Kind, String)> + '_ {
+        let path = |path: &String| {
+            let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+            (Kind::Cgroup, format!("/{}", names.join("/")))
+        };
+        let prefix = |kind: Kind| move |prefix: &Prefix| (kind, prefix.to_string());
+        let cgroups = self.cgroup.iter().map(path);
+        let marks = self.mark.iter().map(|mark| (Kind::Mark, mark.to_string()));
+        let vlans = self.vlan.iter().map(|id| (Kind::Vlan, id.to_string()));
+        cgroups
+            .chain(marks)
+            .chain(vlans)
+            .chain(self.destination.iter().map(prefix(Kind::Destination)))
+            .chain(self.source.iter().map(prefix(Kind::Source)))
+            .chain(self.portless.iter().map(prefix(Kind::Portless)))
     }
 
     /// The number of hash keys.
@@ -47,7 +74,7 @@ impl Matches {
 
     /// The number of prefixes.
     pub fn prefixes(&self) -> usize {
-        self.destination.len() + self.source.len()
+        self.destination.len() + self.source.len() + self.portless.len()
     }
 }
 
@@ -69,12 +96,28 @@ pub enum Kind {
     Port,
     /// By source port.
     SourcePort,
+    /// By either address, of packets with ports that can't be known.
+    Portless,
 }
 
 impl Kind {
     /// Its bit among the kinds that a program looks at.
     pub const fn bit(self) -> u32 {
         1 << self as u32
+    }
+
+    /// Its key in `match`.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Kind::Cgroup => "cgroup",
+            Kind::Mark => "mark",
+            Kind::Vlan => "vlan",
+            Kind::Destination => "destination",
+            Kind::Source => "source",
+            Kind::Port => "ports",
+            Kind::SourcePort => "source_ports",
+            Kind::Portless => "portless",
+        }
     }
 }
 
@@ -152,6 +195,16 @@ pub struct Ports {
 }
 
 impl Ports {
+    /// The first port.
+    pub fn first(self) -> u16 {
+        self.first
+    }
+
+    /// The last port.
+    pub fn last(self) -> u16 {
+        self.last
+    }
+
     /// Every port.
     pub fn each(self) -> impl Iterator<Item = u16> {
         self.first..=self.last

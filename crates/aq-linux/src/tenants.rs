@@ -2,6 +2,8 @@
 //! and two more: `match` says which packets belong to a tenant, as `traffic` and `hosts` do in a scenario, and `[link]`
 //! describes the device's link, as `fabric` does there.
 
+use std::collections::BTreeMap;
+
 use catalogue::{Sharing, Transport};
 use contract::CongestionSignal;
 use contract::sharing::Position;
@@ -12,7 +14,7 @@ use sharing::aq::gap::LIMIT_MAX;
 use sharing::aq::{Config, WorkConserving};
 use units::{Bytes, Duration, Problem, Rate};
 
-use crate::matching::Matches;
+use crate::matching::{Kind, Matches, Ports};
 use crate::word::{RATE_MAX, RATE_MIN};
 
 /// Most tenants of a device.
@@ -200,6 +202,48 @@ impl Tenants {
             let message = format!("all have {states} AQs together; a device has at most {STATES_MAX}");
             return Err(Problem::new("entity", message));
         }
+        self.positions().into_iter().try_for_each(|position| self.check_matches(position))
+    }
+
+    /// No packet may be two tenants' by the same entry of one kind, at a position where both ask.
+    fn check_matches(&self, position: Position) -> Result<(), Problem> {
+        let asks = |(_, tenant): &(usize, &Tenant)| tenant.request.iter().any(|request| request.position == position);
+        let mut owners: BTreeMap<(Kind, String), &str> = BTreeMap::new();
+        let mut ranges = Vec::new();
+        for (index, tenant) in self.entity.iter().enumerate().filter(asks) {
+            let matches = &tenant.matches;
+            for (kind, entry) in matches.entries() {
+                if let Some(other) = owners.insert((kind, entry.clone()), &tenant.name)
+                    && other != tenant.name
+                {
+                    let message = format!("{entry} is \"{other}\"'s too; a packet has one tenant");
+                    return Err(Problem::new(format!("entity[{index}].match.{}", kind.key()), message));
+                }
+            }
+            ranges.extend(matches.ports.iter().map(|&ports| (Kind::Port, ports, index)));
+            ranges.extend(matches.source_ports.iter().map(|&ports| (Kind::SourcePort, ports, index)));
+        }
+        ranges.sort_unstable();
+        // The range that reaches furthest of those before.
+        let mut furthest: Option<(Kind, Ports, usize)> = None;
+        for (kind, ports, index) in ranges {
+            match furthest {
+                Some((same, before, other)) if same == kind && before.last() >= ports.first() => {
+                    if other != index {
+                        let (later, earlier) = (index.max(other), &self.entity[index.min(other)].name);
+                        let message = format!(
+                            "port {} is \"{earlier}\"'s too ({before} and {ports}); a packet has one tenant",
+                            ports.first()
+                        );
+                        return Err(Problem::new(format!("entity[{later}].match.{}", kind.key()), message));
+                    }
+                    if ports.last() > before.last() {
+                        furthest = Some((kind, ports, index));
+                    }
+                }
+                _ => furthest = Some((kind, ports, index)),
+            }
+        }
         Ok(())
     }
 }
@@ -254,6 +298,10 @@ impl Tenant {
         }
         if self.matches.is_empty() {
             return Err(Problem::new("match", "matches nothing; name cgroups, marks, prefixes or ports"));
+        }
+        if !self.matches.portless.is_empty() && self.matches.only_portless() {
+            let message = "says whose packets are that should have been told by ports; name ports or another match too";
+            return Err(Problem::new("match.portless", message));
         }
         if self.matches.mark.contains(&0) {
             return Err(Problem::new("match.mark", "0 is no mark: packets without one have it"));

@@ -13,7 +13,7 @@ use clearway_aq_linux::place::{Held, Rooms};
 use clearway_aq_linux::word::{Verdict, Word};
 use units::{Bytes, Rate, Stream};
 
-const ROOMS: Rooms = Rooms { configs: 64, states: 128, keys: 64, prefixes: 64, ports: kernel::PORTS };
+const ROOMS: Rooms = Rooms { configs: 64, states: 128, keys: 64, prefixes: 64, ports: kernel::PORTS, fragments: 64 };
 const DROP: u32 = 2;
 /// TC_ACT_UNSPEC: on to the next program.
 const PASS: u32 = u32::MAX;
@@ -25,7 +25,12 @@ fn kinds(matches: &Matches) -> u32 {
 
 /// Loads the program, or says why this machine can't.
 fn load(kinds: u32, at_ingress: bool) -> Option<(Ebpf, Maps)> {
-    let settings = Settings { drop_code: DROP, at_ingress, link_bytes: 14, kinds, test_clock: true, test_entities: 0 };
+    load_for(14, kinds, at_ingress)
+}
+
+/// The same for a device with an Ethernet header of `link_bytes`, or with another header or none: 0.
+fn load_for(link_bytes: u32, kinds: u32, at_ingress: bool) -> Option<(Ebpf, Maps)> {
+    let settings = Settings { drop_code: DROP, at_ingress, link_bytes, kinds, test_clock: true, test_entities: 0 };
     let loaded = kernel::check_rights().and_then(|()| kernel::load(settings, ROOMS));
     let mut ebpf = match loaded {
         Ok(ebpf) => ebpf,
@@ -221,6 +226,125 @@ fn a_packet_belongs_to_the_first_kind_that_matches() {
     }
 }
 
+/// Puts headers between an IPv6 header and its transport's: each with its number and its bytes behind the next number.
+fn with_extensions(packet: &[u8], headers: &[(u8, &[u8])]) -> Vec<u8> {
+    let (mut data, last) = (packet[..54].to_vec(), packet[20]);
+    data[20] = headers.first().map_or(last, |&(number, _)| number);
+    for (at, &(_, bytes)) in headers.iter().enumerate() {
+        data.push(headers.get(at + 1).map_or(last, |&(number, _)| number));
+        data.extend(bytes);
+    }
+    data.extend(&packet[54..]);
+    data
+}
+
+/// With VLAN tags of these types and ids in the frame.
+fn tagged(packet: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
+    let mut data = packet[..12].to_vec();
+    for (kind, id) in tags {
+        data.extend(kind.to_be_bytes());
+        data.extend(id.to_be_bytes());
+    }
+    data.extend(&packet[12..]);
+    data
+}
+
+#[test]
+fn nothing_before_or_between_hides_a_port() {
+    let all: Matches = toml::from_str("ports = [\"80\"]\nvlan = [42]\nportless = [\"10.8.0.0/16\"]").unwrap();
+    let Some((mut ebpf, mut maps)) = load(kinds(&all), false) else { return };
+    let mut tell = |entity: u32, text: &str| {
+        maps.configure(&held(entity), Word::new(Rate::from_gbps(1), Bytes(1_000_000), None)).unwrap();
+        maps.tell(&Found::new(&toml::from_str(text).unwrap(), true).unwrap(), entity).unwrap();
+    };
+    tell(1, "ports = [\"80\"]");
+    tell(2, "vlan = [42]");
+    tell(3, "portless = [\"10.8.0.0/16\", \"2001:db8::/32\"]");
+    maps.configure(&held(0), Word::OPEN).unwrap();
+    let (here, there) =
+        ([0x20, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], [0x20, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    let v6 = ipv6(here, there, [1, 80]);
+    let v4 = ipv4([10, 5, 0, 1], [10, 6, 0, 1], [1, 80], 54);
+    let other = ipv4([10, 5, 0, 1], [10, 6, 0, 1], [1, 2], 54);
+    // Of IPv4: id, offset in 8 bytes, whether more follow.
+    let part = |packet: &[u8], id: u8, offset: u8, more: bool| {
+        let mut data = packet.to_vec();
+        (data[19], data[20], data[21]) = (id, if more { 0x20 } else { 0 }, offset);
+        data
+    };
+    let part6 = |id: u8, offset: u8, more: bool| {
+        let bytes = [0, 0, offset << 3 | u8::from(more), 0, 0, 0, id];
+        with_extensions(&v6, &[(44, &bytes)])
+    };
+    let elsewhere = |packet: Vec<u8>| {
+        let mut packet = packet;
+        (packet[26], packet[27]) = (10, 8);
+        packet
+    };
+    let options: &[u8] = &[0, 1, 4, 0, 0, 0, 0];
+    let long: &[u8] = &[2; 23];
+    let nine = [(60, options); 9];
+    for (step, (data, entity, hidden)) in [
+        // IPv6: every header that Linux accepts there, alone and together; one too many.
+        (with_extensions(&v6, &[(0, options)]), 1, 0),
+        (with_extensions(&v6, &[(0, options), (43, options), (60, long)]), 1, 0),
+        (with_extensions(&v6, &[(51, &[4; 23])]), 1, 0),
+        (with_extensions(&v6, &nine[..8]), 1, 0),
+        (with_extensions(&v6, &nine), 0, 1),
+        // Fragments of IPv4: before the first, the first, after it; another id; of a packet without a tenant.
+        (part(&other, 7, 9, true), 0, 1),
+        (part(&v4, 7, 0, true), 1, 0),
+        (part(&other, 7, 9, true), 1, 0),
+        (part(&other, 7, 18, false), 1, 0),
+        (part(&other, 8, 9, true), 0, 1),
+        (part(&other, 9, 0, true), 0, 0),
+        (part(&other, 9, 9, false), 0, 0),
+        (elsewhere(part(&other, 7, 9, true)), 3, 1),
+        // Of IPv6.
+        (part6(7, 9, true), 0, 1),
+        (part6(7, 0, true), 1, 0),
+        (part6(7, 9, false), 1, 0),
+        // A whole packet in one fragment (RFC 6946) is no fragment.
+        (part6(9, 0, false), 1, 0),
+        // Tags in the frame: the first counts, and what is behind them too.
+        (tagged(&v4, &[(0x8100, 7)]), 1, 0),
+        (tagged(&v4, &[(0x88a8, 7), (0x8100, 42)]), 1, 0),
+        (tagged(&v4, &[(0x88a8, 42), (0x8100, 7)]), 2, 0),
+        (tagged(&v6, &[(0x8100, 7)]), 1, 0),
+        // A header that ends too early for ports.
+        (v4[..36].to_vec(), 0, 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let before = maps.state(entity).unwrap();
+        let packet = Packet { at_ns: 1, wire_bytes: 300, mark: 0, gso_size: 0, data };
+        assert_eq!(arrive(&mut ebpf, &packet).0, PASS);
+        let after = maps.state(entity).unwrap();
+        assert_eq!(
+            (after.packets, after.hidden),
+            (before.packets + 1, before.hidden + hidden),
+            "step {step}: {entity}"
+        );
+    }
+}
+
+#[test]
+fn behind_another_link_header_the_packet_is_found_too() {
+    let all: Matches = toml::from_str("ports = [\"80\"]").unwrap();
+    let Some((mut ebpf, mut maps)) = load_for(0, kinds(&all), true) else { return };
+    maps.configure(&held(1), Word::new(Rate::from_gbps(1), Bytes(1_000_000), None)).unwrap();
+    maps.tell(&Found::new(&all, true).unwrap(), 1).unwrap();
+    maps.configure(&held(0), Word::OPEN).unwrap();
+    let v6 = with_extensions(&ipv6([1; 16], [2; 16], [1, 80]), &[(60, &[0, 1, 4, 0, 0, 0, 0])]);
+    for data in [ipv4([10, 5, 0, 1], [10, 6, 0, 1], [1, 80], 54), v6] {
+        let before = maps.state(1).unwrap().packets;
+        let packet = Packet { at_ns: 1, wire_bytes: 0, mark: 0, gso_size: 0, data };
+        assert_eq!(arrive(&mut ebpf, &packet).0, PASS);
+        assert_eq!(maps.state(1).unwrap().packets, before + 1);
+    }
+}
+
 #[test]
 fn at_ingress_each_segment_has_its_headers() {
     let Some((mut ebpf, mut maps)) = load(0, true) else { return };
@@ -248,5 +372,5 @@ fn flows_of_one_tenant_are_spread_over_its_aqs() {
     let counts: Vec<u64> = (0..128).map(|state| maps.state(state).unwrap().packets).collect();
     assert_eq!(counts.iter().sum::<u64>(), 1_600);
     assert!(counts[8..24].iter().all(|&count| count > 50), "{counts:?}");
-    assert_eq!(PROGRAM, "aq");
+    assert_eq!(PROGRAM, "clearway_aq");
 }

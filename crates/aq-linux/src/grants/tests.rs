@@ -89,6 +89,15 @@ fn what_can_hardly_work_is_said() {
     let grants = granted(settings, &["{ weight = 1 }"]);
     assert!(grants.warnings.iter().any(|warning| warning.contains("four full packets")), "{:?}", grants.warnings);
     assert!(granted("", &["{ weight = 1 }"]).warnings.iter().any(|warning| warning.starts_with("link.timeout")));
+    // 1 Gbps over 40 ms: B is 5 MB, B^2 / (18 M) 917 MB, and no limit is above 16 MB. Over 1 ms it is 573 KB.
+    for (rtt_ms, warned) in [(40, true), (1, false)] {
+        let mut long = tenants("", &["{ weight = 1 }"]);
+        long.link.timeout = Some(Duration::from_ms(5));
+        long.link.rtt = Some(Duration::from_ms(rtt_ms));
+        let grants = Grants::new(&long, Position::Egress, Senders::USUAL).unwrap();
+        let said = grants.warnings.iter().any(|warning| warning.contains("B^2/(18 M) = 917"));
+        assert_eq!(said, warned, "{:?}", grants.warnings);
+    }
     let mut marked = tenants("", &["{ weight = 1 }"]);
     marked.entity[0].transport = catalogue::Transport::named("dctcp").unwrap();
     marked.link.timeout = Some(Duration::from_ms(5));

@@ -2,23 +2,23 @@
 //!
 //! The file, the rights and the device are checked before anything is done. Then the record is written, the program is
 //! loaded, and its maps are filled and pinned. Only then is it attached to the device. If a step fails, all earlier
-//! steps are undone.
+//! steps are undone. If the command is killed, the record says that it did not finish, and the next one undoes its
+//! steps.
 //!
 //! If it is attached already, the program stays in place: tenants are matched by name, those in both files keep their
-//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, the program is
-//! replaced.
+//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, another
+//! program takes over their gaps and counters, and stands first before the old one goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aya::Ebpf;
-use aya::programs::links::{FdLink, PinnedLink};
-use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle, qdisc_add_clsact};
-use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use aya::programs::tc::qdisc_add_clsact;
 use contract::sharing::Position;
 use units::Duration;
 
-use super::device::{Choice, Device, Hook, TC_ACT_SHOT, filters, has_clsact, remove_clsact};
-use super::kernel::{self, Found, Maps, PORTS, Settings, chain};
+use super::detach::{elsewhere, remove};
+use super::device::{self, Choice, Device, Hook, TC_ACT_SHOT, has_clsact};
+use super::hook::{self, Standing};
+use super::kernel::{self, FRAGMENTS, Found, Maps, PORTS, Settings, chain};
 use super::place::{Attached, DevicePlace, Held, Record, Rooms, Roots};
 use super::rtt::{self, Measured};
 use super::show::now_ns;
@@ -99,28 +99,83 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
         tenants: asked.text.to_owned(),
         timeout_ns: senders.timeout.ps() / 1_000,
         rtt_ns: senders.rtt.ps() / 1_000,
+        unfinished: true,
         attached: Vec::new(),
     };
-    if let Some(before) = place.record()? {
-        if let Some(mut lines) = change(&place, &before, &mut record, &tenants, &granted, &choices)? {
+    let mut before = place.record()?;
+    let mut lines = clean(roots, &place, &device, asked.netns, before.as_ref())?;
+    if let Some(old) = before.take() {
+        if let Some(changed) = change(&place, &device, &old, &mut record, &tenants, &granted, &choices)? {
+            lines.extend(changed);
             lines.extend(said);
             return Ok(Done { lines, warnings });
         }
-        remove(&place, &before)?;
+        let by_tcx = choices.iter().all(|choice| choice.hook == Hook::Tcx);
+        before = leave(&place, &device, old, by_tcx, &mut lines)?;
     }
-    let mut lines = Vec::new();
     let done = granted.iter().zip(&choices).try_for_each(|(grants, choice)| {
-        let new = add(&place, &device, &mut record, &tenants, grants, *choice)?;
+        let new = add(&place, &device, &mut record, &tenants, grants, *choice, before.as_ref())?;
         lines.push(new);
         Ok(())
     });
-    if let Err(why) = done {
+    let finished = Record { unfinished: false, ..record.clone() };
+    if let Err(why) = done.and_then(|()| place.drop_aside()).and_then(|()| place.write(&finished)) {
         // Steps that can't be undone are left to `detach`; the first error is the one to tell.
-        let _ = remove(&place, &record);
+        let _ = remove(&place, &record, &Ok(()));
         return Err(why);
     }
     lines.extend(said);
     Ok(Done { lines, warnings })
+}
+
+/// Makes room for another program. One that runs stays aside until the other does, and is returned; another is taken
+/// off.
+fn leave(
+    place: &DevicePlace,
+    device: &Device,
+    before: Record,
+    by_tcx: bool,
+    lines: &mut Vec<String>,
+) -> Result<Option<Record>, String> {
+    let runs = by_tcx
+        && before.index == device.index
+        && !before.unfinished
+        && before.attached.iter().all(|attached| {
+            let stands = hook::standing(place, attached, Some(&device.name), device.index);
+            attached.hook == Hook::Tcx && stands == Standing::First
+        });
+    if runs {
+        place.write(&Record { unfinished: true, ..before.clone() })?;
+        place.set_aside(before.attached.iter().map(|attached| attached.position))?;
+        return Ok(Some(before));
+    }
+    let removed = remove(place, &before, &Ok(()))?;
+    if before.index != device.index {
+        lines.push(format!("attached before: {removed}"));
+    }
+    Ok(None)
+}
+
+/// Removes what earlier commands left, and what they attached under another name of the device; says what it was.
+fn clean(
+    roots: &Roots,
+    place: &DevicePlace,
+    device: &Device,
+    netns: Option<&str>,
+    record: Option<&Record>,
+) -> Result<Vec<String>, String> {
+    let mut lines = Vec::new();
+    if record.is_none() {
+        if place.has_pins() {
+            place.clear()?;
+            lines.push(format!("{}: removed pins that had no record", device.name));
+        }
+        if let Some((other, record)) = elsewhere(roots, device, netns)? {
+            let _lock = other.lock("lock")?;
+            lines.push(format!("attached before: {}", remove(&other, &record, &Ok(()))?));
+        }
+    }
+    Ok(lines)
 }
 
 /// Senders' round trip and timeout: what the file says, else what this machine knows. With a line about the round
@@ -165,6 +220,7 @@ fn add(
     tenants: &Tenants,
     grants: &Grants,
     choice: Choice,
+    before: Option<&Record>,
 ) -> Result<String, String> {
     let position = grants.position();
     let held = hold(grants.rows(), &[])?;
@@ -173,7 +229,7 @@ fn add(
         made_ns: now_ns(),
         hook: choice.hook,
         drop_code: choice.drop_code,
-        filter: None,
+        program: None,
         made_clsact: false,
         kinds: tenants.entity.iter().map(|tenant| Found::kinds(&tenant.matches)).fold(0, |all, one| all | one),
         rooms: rooms(tenants, &held),
@@ -183,15 +239,8 @@ fn add(
     record.attached.push(attached);
     place.write(record)?;
     let attached = &mut record.attached[at];
-    let settings = Settings {
-        drop_code: choice.drop_code,
-        at_ingress: position == Position::Ingress,
-        link_bytes: device.link_bytes,
-        kinds: attached.kinds,
-        test_clock: false,
-        test_entities: 0,
-    };
-    let mut ebpf = kernel::load(settings, attached.rooms)?;
+    let mut ebpf = kernel::load(settings(device, attached), attached.rooms)?;
+    attached.program = Some(hook::number(kernel::program(&mut ebpf)?)?);
     let folder = place.make(position)?;
     kernel::pin(&ebpf, &folder)?;
     let mut maps = Maps::of(&mut ebpf)?;
@@ -204,28 +253,30 @@ fn add(
             maps.tell(&Found::new(&tenant.matches, true)?, held.entity)?;
         }
     }
+    take_over(place, attached, before, &mut maps)?;
+    attached.made_clsact = choice.hook == Hook::Clsact && !has_clsact(&device.name)?;
+    let made = attached.made_clsact;
+    place.write(record)?;
     let others = match choice.hook {
-        Hook::Tcx => by_tcx(&mut ebpf, device, position, &folder.join("link"))?,
+        Hook::Tcx => hook::by_tcx(&mut ebpf, device, place, position)?,
         Hook::Clsact => {
-            attached.made_clsact = !has_clsact(&device.name)?;
-            let made = attached.made_clsact;
-            place.write(record)?;
             if made {
                 qdisc_add_clsact(&device.name)
                     .map_err(|error| format!("{}: clsact: {}", device.name, chain(&error)))?;
             }
-            let others = filters(&device.name)?;
-            record.attached[at].filter = Some(by_clsact(&mut ebpf, device, position)?);
-            place.write(record)?;
-            others
+            hook::by_clsact(&mut ebpf, device, position)?
         }
+    };
+    let link = match hook::pinned(place, position)? {
+        Some(pinned) => format!(", link {}", pinned.link),
+        None => String::new(),
     };
     let beside = match others {
         0 => String::new(),
         n => format!(", before {n} others, which stay"),
     };
     Ok(format!(
-        "{} ({}): {} by {}{beside}: {}; {} tenants",
+        "{} ({}): {} by {}{link}{beside}: {}; {} tenants",
         device.name,
         device.about(),
         position.name(),
@@ -235,39 +286,31 @@ fn add(
     ))
 }
 
-/// Attaches before all other tcx programs of the device and pins the link. Returns how many others there are.
-fn by_tcx(ebpf: &mut Ebpf, device: &Device, position: Position, pin: &std::path::Path) -> Result<usize, String> {
-    let wrong = |error: &(dyn std::error::Error + 'static)| format!("{}: tcx: {}", device.name, chain(error));
-    let others =
-        SchedClassifier::query_tcx(&device.name, direction(position)).map_or(0, |(_, programs)| programs.len());
-    let program = kernel::program(ebpf)?;
-    let id = program
-        .attach_with_options(&device.name, direction(position), TcAttachOptions::TcxOrder(LinkOrder::first()))
-        .map_err(|error| wrong(&error))?;
-    let link = program.take_link(id).map_err(|error| wrong(&error))?;
-    let link: FdLink = link.try_into().map_err(|error| wrong(&error))?;
-    link.pin(pin).map_err(|error| wrong(&error))?;
-    Ok(others)
+/// Takes gaps and counters of tenants over that the program before had, too.
+fn take_over(place: &DevicePlace, attached: &Attached, before: Option<&Record>, maps: &mut Maps) -> Result<(), String> {
+    let same = |old: &&Attached| old.position == attached.position;
+    let Some(old) = before.and_then(|before| before.attached.iter().find(same)) else { return Ok(()) };
+    let from = Maps::open(&place.aside(old.position))?;
+    let was: BTreeMap<&str, &Held> = old.held.iter().map(|held| (held.name.as_str(), held)).collect();
+    for held in &attached.held {
+        if let Some(was) = was.get(held.name.as_str()).filter(|was| was.flows == held.flows) {
+            for flow in 0..held.flows {
+                maps.take_over(&from, was.first + flow, held.first + flow)?;
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Attaches a filter before all others of the device's clsact.
-fn by_clsact(ebpf: &mut Ebpf, device: &Device, position: Position) -> Result<(u16, u32), String> {
-    let wrong = |error: &(dyn std::error::Error + 'static)| format!("{}: clsact: {}", device.name, chain(error));
-    let program = kernel::program(ebpf)?;
-    // Priority 0: the kernel puts it before those that are there.
-    let options = TcAttachOptions::Netlink(NlOptions::default());
-    let id = program.attach_with_options(&device.name, direction(position), options).map_err(|error| wrong(&error))?;
-    let link = program.take_link(id).map_err(|error| wrong(&error))?;
-    let filter = (link.priority().map_err(|e| wrong(&e))?, link.handle().map_err(|e| wrong(&e))?.into());
-    // The filter stays when the command ends.
-    std::mem::forget(link);
-    Ok(filter)
-}
-
-fn direction(position: Position) -> TcAttachType {
-    match position {
-        Position::Ingress => TcAttachType::Ingress,
-        Position::Egress => TcAttachType::Egress,
+/// Values with which a position's program is loaded.
+fn settings(device: &Device, attached: &Attached) -> Settings {
+    Settings {
+        drop_code: attached.drop_code,
+        at_ingress: attached.position == Position::Ingress,
+        link_bytes: device.link_bytes,
+        kinds: attached.kinds,
+        test_clock: false,
+        test_entities: 0,
     }
 }
 
@@ -288,6 +331,7 @@ fn rooms(tenants: &Tenants, held: &[Held]) -> Rooms {
         keys: ample(sum(|tenant| tenant.matches.keys())),
         prefixes: ample(sum(|tenant| tenant.matches.prefixes())),
         ports: if uses_ports { PORTS } else { 1 },
+        fragments: if uses_ports { FRAGMENTS } else { 16 },
     }
 }
 
@@ -334,6 +378,7 @@ fn hold(rows: &[Row], before: &[Held]) -> Result<Vec<Held>, String> {
 /// Changes the tenants of programs that stay where they are. None if they can't stay; nothing is changed then.
 fn change(
     place: &DevicePlace,
+    device: &Device,
     before: &Record,
     record: &mut Record,
     tenants: &Tenants,
@@ -341,7 +386,7 @@ fn change(
     choices: &[Choice],
 ) -> Result<Option<Vec<String>>, String> {
     let same = before.index == record.index && before.attached.len() == granted.len();
-    if !same || !stands(place, before) {
+    if !same || before.unfinished || !stands(place, device, before)? {
         return Ok(None);
     }
     let old = read(&before.tenants, "the tenants attached before")?;
@@ -364,6 +409,7 @@ fn change(
         }
         record.attached.push(new);
     }
+    place.write(&Record { unfinished: true, ..before.clone() })?;
     let mut lines = Vec::new();
     for ((new, attached), grants) in record.attached.iter().zip(&before.attached).zip(granted) {
         let mut maps = Maps::open(&place.pins(new.position))?;
@@ -375,6 +421,7 @@ fn change(
             new.held.len() - 1
         ));
     }
+    record.unfinished = false;
     place.write(record)?;
     Ok(Some(lines))
 }
@@ -415,61 +462,112 @@ fn rewrite(
             maps.tell(&Found::new(&tenant.matches, true)?, held.entity)?;
         }
     }
+    // Numbers that cgroups had before they were made again.
+    maps.follow(&cgroups(tenants, new)?)?;
     Ok((joined, left))
 }
 
-/// Whether all that a record names still stands at the device.
-fn stands(place: &DevicePlace, record: &Record) -> bool {
-    record.attached.iter().all(|attached| {
+/// Whether all that a record names still stands at the device. A program that others came before is put first again.
+fn stands(place: &DevicePlace, device: &Device, record: &Record) -> Result<bool, String> {
+    for attached in &record.attached {
         let folder = place.pins(attached.position);
-        let pinned = kernel::MAPS.iter().all(|name| folder.join(name).exists());
-        let there = match attached.hook {
-            Hook::Tcx => folder.join("link").exists(),
-            Hook::Clsact => attached.filter.is_some() && filters(&record.device).is_ok_and(|n| n > 0),
+        if !kernel::MAPS.iter().all(|name| folder.join(name).exists()) {
+            return Ok(false);
+        }
+    }
+    front(place, record, device).map(|troubles| troubles.is_empty())
+}
+
+/// Puts programs that others came before first again. Returns troubles that only a new program ends.
+fn front(place: &DevicePlace, record: &Record, device: &Device) -> Result<Vec<String>, String> {
+    let mut troubles = Vec::new();
+    for attached in &record.attached {
+        hook::tidy(place, attached.position);
+        let look = || hook::standing(place, attached, Some(&device.name), record.index);
+        if let (Standing::Not(_), Hook::Tcx) = (look(), attached.hook)
+            && hook::pinned(place, attached.position)?.is_some_and(|link| link.index == device.index)
+        {
+            let folder = place.pins(attached.position);
+            let mut ebpf = kernel::load_with(settings(device, attached), attached.rooms, Some(&folder))?;
+            hook::to_the_front(&mut ebpf, device, place, attached.position)?;
+        }
+        if let Standing::Not(why) = look() {
+            troubles.push(why);
+        }
+    }
+    Ok(troubles)
+}
+
+/// Whether [`refresh`] has anything to heal.
+pub fn ails(place: &DevicePlace, record: &Record) -> bool {
+    let name = device::name_of(record.index);
+    let Ok(tenants) = read(&record.tenants, "the attached tenants") else { return false };
+    record.attached.iter().any(|attached| {
+        let stands = hook::standing(place, attached, name.as_deref(), record.index);
+        let again = || {
+            let wanted = cgroups(&tenants, attached).unwrap_or_default();
+            let maps = Maps::open(&place.pins(attached.position));
+            maps.is_ok_and(|maps| wanted.iter().any(|(&id, &entity)| !maps.knows(id, entity)))
         };
-        pinned && there
+        matches!(stands, Standing::Not(_)) || again()
     })
 }
 
-/// Takes all off a device that `attach` put there. Returns false if nothing was.
-pub fn detach(roots: &Roots, device: &str, netns: Option<&str>) -> Result<bool, String> {
-    let place = DevicePlace::new(roots, device, netns);
-    let _lock = place.lock("lock")?;
-    let Some(record) = place.record()? else { return Ok(false) };
+/// Heals what is attached to a device: a program that others came before is put first, one that was removed is attached
+/// again, cgroups that were made again are looked up. Says what was done.
+pub fn refresh(roots: &Roots, name: &str, netns: Option<&str>) -> Result<Vec<String>, String> {
+    let place = DevicePlace::new(roots, name, netns);
+    let nothing = || format!("{name}: nothing is attached there");
+    let again = |record: &Record, why: &str| {
+        let (device, netns) = (&record.device, record.netns.as_deref());
+        let hook = record.attached.first().map(|attached| attached.hook).filter(|&hook| hook == Hook::Clsact);
+        let asked = Asked { device, netns, text: &record.tenants, source: "the attached tenants", hook };
+        let mut lines = vec![format!("{device}: {why}: attached again")];
+        lines.extend(attach(roots, &asked)?.lines);
+        Ok(lines)
+    };
+    let lock = place.lock("lock")?;
+    let record = place.record()?.ok_or_else(nothing)?;
     kernel::check_rights()?;
-    remove(&place, &record)?;
-    Ok(true)
-}
-
-fn remove(place: &DevicePlace, record: &Record) -> Result<(), String> {
-    // A device that came later under the same name has nothing of ours.
-    let same = Device::find(&record.device).is_ok_and(|device| device.index == record.index);
+    let now = device::name_of(record.index);
+    if record.unfinished || now.is_none() {
+        drop(lock);
+        let why = if record.unfinished { "a command that changed it did not finish" } else { "its device was gone" };
+        return again(&record, why);
+    }
+    let device = Device::find(now.as_deref().unwrap_or(name))?;
+    let mut lines = Vec::new();
     for attached in &record.attached {
-        match attached.hook {
-            Hook::Tcx => {
-                // Without its pin and its last holder, the link detaches.
-                let pin = place.pins(attached.position).join("link");
-                if let Ok(link) = PinnedLink::from_pin(&pin) {
-                    link.unpin().map_err(|error| format!("{}: {error}", pin.display()))?;
-                }
-            }
-            Hook::Clsact if same => {
-                if let Some((priority, handle)) = attached.filter {
-                    let at = direction(attached.position);
-                    let link =
-                        SchedClassifierLink::attached(&record.device, at, priority, TcHandle::from(handle), None);
-                    // Dropped, it detaches.
-                    drop(link.map_err(|error| format!("{}: {error}", record.device))?);
-                }
-            }
-            Hook::Clsact => {}
+        if let Standing::Not(why) = hook::standing(&place, attached, Some(&device.name), record.index) {
+            lines.push(format!("{}: {}: {why}: put first", record.device, attached.position.name()));
         }
     }
-    let made = record.attached.iter().any(|attached| attached.made_clsact);
-    if same && made && has_clsact(&record.device)? && filters(&record.device)? == 0 {
-        remove_clsact(&record.device)?;
+    let troubles = front(&place, &record, &device)?;
+    if let Some(why) = troubles.first() {
+        drop(lock);
+        return again(&record, why);
     }
-    place.clear()
+    let tenants = read(&record.tenants, "the attached tenants")?;
+    for attached in &record.attached {
+        let changed = Maps::open(&place.pins(attached.position))?.follow(&cgroups(&tenants, attached)?)?;
+        if changed > 0 {
+            lines.push(format!("{}: {}: {changed} cgroups were made again", record.device, attached.position.name()));
+        }
+    }
+    if lines.is_empty() {
+        lines.push(format!("{}: nothing to heal", record.device));
+    }
+    Ok(lines)
+}
+
+/// The numbers of cgroups that are there now, and whose they are.
+pub fn cgroups(tenants: &Tenants, attached: &Attached) -> Result<BTreeMap<u64, u32>, String> {
+    let mut all = BTreeMap::new();
+    for held in &attached.held {
+        let Some(tenant) = named(tenants, &held.name) else { continue };
+        all.extend(Found::new(&tenant.matches, false)?.cgroups().map(|id| (id, held.entity)));
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub fn measure() -> Result<Vec<Cost>, String> {
 /// The cost of a packet of one of `entities` at random; with 0, of the packet's own entity.
 fn one(what: &str, entities: u32, kinds: u32, word: Word) -> Result<Cost, String> {
     let count = entities.max(2);
-    let rooms = Rooms { configs: count, states: count, keys: 1, prefixes: 1, ports: PORTS };
+    let rooms = Rooms { configs: count, states: count, keys: 1, prefixes: 1, ports: PORTS, fragments: 16 };
     let settings =
         Settings { drop_code: 2, at_ingress: false, link_bytes: 14, kinds, test_clock: false, test_entities: entities };
     let mut ebpf = kernel::load(settings, rooms)?;

@@ -1,22 +1,25 @@
-//! The kind of a device, and so the hook to which the program must be attached.
+//! The kind of a device, and so what a drop must be there.
 //!
 //! The kernel reports a drop at egress to the local sender. TCP then assumes that the device's queue is full, forgets
 //! that it sent the packet, and sends it again at once without reducing its window: shares collapse (66, 36 and 63 Mbps
 //! for targets of 100, 200 and 300). A forwarder, such as a bridge, doesn't report the drop, and the sender's TCP sees
 //! a loss. So:
 //!
-//! | where | hook | drop |
+//! | where | drop at tcx | drop at clsact |
 //! |---|---|---|
-//! | ingress | tcx | `TCX_DROP` |
-//! | egress of a port of a bridge | tcx | `TCX_DROP` |
-//! | egress of any other device: local senders may use it | clsact | `TC_ACT_STOLEN`, which no sender is told of |
+//! | ingress | `TCX_DROP` | `TC_ACT_SHOT` |
+//! | egress of a port of a bridge | `TCX_DROP` | `TC_ACT_SHOT` |
+//! | egress of any other device: local senders may use it | `TCX_REDIRECT` to no device | `TC_ACT_STOLEN` |
 //!
-//! tcx knows no silent drop. Kernels before 6.6 have no tcx; clsact is used there throughout.
+//! Neither of the last row is reported: the sender is told that the packet was sent. tcx runs before clsact, and a
+//! program of tcx that returns `TCX_PASS` has clsact left out. So clsact is used only where the kernel has no tcx
+//! (before 6.6).
 
 use std::net::IpAddr;
 use std::process::Command;
 
 use contract::sharing::Position;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,6 +27,8 @@ use serde_json::Value;
 pub const TC_ACT_SHOT: u32 = 2;
 /// A drop that no sender is told of.
 pub const TC_ACT_STOLEN: u32 = 4;
+/// The silent drop of tcx: a redirection, to a device that does not exist.
+pub const TC_ACT_REDIRECT: u32 = 7;
 
 /// How a program is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,25 +138,24 @@ impl Device {
     /// Where its program must stand. `asked` is a hook that the operator insists on; one that can't work is refused.
     pub fn choose(&self, position: Position, asked: Option<Hook>, has_tcx: bool) -> Result<Choice, String> {
         let told = position == Position::Egress && !matches!(self.port_of.as_str(), "bridge" | "openvswitch");
-        let best = if told || !has_tcx { Hook::Clsact } else { Hook::Tcx };
-        let hook = asked.unwrap_or(best);
+        let hook = asked.unwrap_or(if has_tcx { Hook::Tcx } else { Hook::Clsact });
         if hook == Hook::Tcx && !has_tcx {
             return Err(format!("{}: this kernel has no tcx (it came with 6.6); leave --hook out", self.name));
         }
-        if hook == Hook::Tcx && told {
-            return Err(format!(
-                "{}: tcx at egress would collapse: local TCP senders are told of a drop there and send again at once \
-                 (66, 36 and 63 Mbps for shares of 100, 200 and 300); leave --hook out, and clsact drops silently",
-                self.name
-            ));
-        }
-        let (drop_code, why) = match (position, told) {
-            (Position::Ingress, _) => (TC_ACT_SHOT, "no sender is told of a drop at ingress"),
-            (Position::Egress, false) => (TC_ACT_SHOT, "a bridge does not tell senders of a drop"),
-            (Position::Egress, true) => (TC_ACT_STOLEN, "local senders may use it, so drops are silent"),
+        let (drop_code, why) = match (position, told, hook) {
+            (Position::Ingress, ..) => (TC_ACT_SHOT, "no sender is told of a drop at ingress"),
+            (Position::Egress, false, _) => (TC_ACT_SHOT, "a bridge does not tell senders of a drop"),
+            (Position::Egress, true, Hook::Tcx) => (TC_ACT_REDIRECT, "local senders may use it, so drops are silent"),
+            (Position::Egress, true, Hook::Clsact) => (TC_ACT_STOLEN, "local senders may use it, so drops are silent"),
         };
         Ok(Choice { hook, drop_code, why })
     }
+}
+
+/// The present name of the device with a number, in the namespace of this thread.
+pub fn name_of(index: u32) -> Option<String> {
+    let any = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    netdevice::index_to_name(&any, index).ok()
 }
 
 /// The addresses of a device of this namespace.
@@ -167,15 +171,37 @@ pub fn has_clsact(name: &str) -> Result<bool, String> {
     Ok(qdiscs.as_array().is_some_and(|all| all.iter().any(|one| one["kind"] == "clsact")))
 }
 
-/// How many filters the clsact qdisc of a device has, in both directions.
-pub fn filters(name: &str) -> Result<usize, String> {
-    let mut sum = 0;
-    for direction in ["ingress", "egress"] {
-        let found = json("tc", &["-j", "filter", "show", "dev", name, direction])?;
-        // An entry without options only repeats the priority.
-        sum += found.as_array().map_or(0, |all| all.iter().filter(|one| one.get("options").is_some()).count());
+/// A filter of clsact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Filters of a lower one run first.
+    pub priority: u16,
+    /// Its number within the priority; 0 where it is no number.
+    pub handle: u32,
+    /// The number of its program, if it has one.
+    pub program: Option<u32>,
+    /// The name of its program.
+    pub name: String,
+}
+
+impl Filter {
+    /// From an entry of `tc -j filter show`; one without options only repeats the priority.
+    fn read(entry: &Value) -> Option<Filter> {
+        let options = entry.get("options")?;
+        let handle = options["handle"].as_str().and_then(|text| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok());
+        Some(Filter {
+            priority: entry["pref"].as_u64().and_then(|pref| u16::try_from(pref).ok()).unwrap_or(u16::MAX),
+            handle: handle.unwrap_or(0),
+            program: options["prog"]["id"].as_u64().and_then(|id| u32::try_from(id).ok()),
+            name: options["prog"]["name"].as_str().unwrap_or_default().to_owned(),
+        })
     }
-    Ok(sum)
+}
+
+/// The filters of a device's clsact qdisc in one direction, in the order in which they run.
+pub fn filters(name: &str, position: Position) -> Result<Vec<Filter>, String> {
+    let found = json("tc", &["-j", "filter", "show", "dev", name, position.name()])?;
+    Ok(found.as_array().into_iter().flatten().filter_map(Filter::read).collect())
 }
 
 /// Removes the clsact qdisc of a device.

@@ -12,6 +12,7 @@ use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use aya::programs::{ProgramError, SchedClassifier};
 use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfError, EbpfLoader};
+use contract::sharing::Position;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::place::{Held, Rooms};
@@ -19,13 +20,15 @@ use crate::matching::{Kind, Matches};
 use crate::word::Word;
 
 /// The names of the maps, which are also the names of their pins.
-pub const MAPS: [&str; 5] = ["configs", "states", "keys", "prefixes", "ports"];
+pub const MAPS: [&str; 6] = ["configs", "states", "keys", "prefixes", "ports", "fragments"];
 /// The program's name.
-pub const PROGRAM: &str = "aq";
+pub const PROGRAM: &str = "clearway_aq";
 /// Deepest level of a cgroup that the program looks at.
 const LEVELS: usize = 8;
 /// Entries of the map of ports, if it is used.
 pub const PORTS: u32 = 2 << 16;
+/// Fragmented packets that the program remembers at a time, if it looks at ports.
+pub const FRAGMENTS: u32 = 8_192;
 
 /// The program, as it was compiled when the crate was built.
 #[cfg(aq_program)]
@@ -86,9 +89,19 @@ pub fn has_tcx() -> bool {
 
 /// Loads the program with maps of these sizes.
 pub fn load(settings: Settings, rooms: Rooms) -> Result<Ebpf, String> {
+    load_with(settings, rooms, None)
+}
+
+/// Loads the program with the pinned maps of a folder, or with new ones of these sizes.
+pub fn load_with(settings: Settings, rooms: Rooms, maps: Option<&Path>) -> Result<Ebpf, String> {
     let at_ingress = u32::from(settings.at_ingress);
     let test_clock = u32::from(settings.test_clock);
     let mut loader = EbpfLoader::new();
+    if let Some(folder) = maps {
+        for name in MAPS {
+            loader.map_pin_path(name, folder.join(name));
+        }
+    }
     loader
         .override_global("drop_code", &settings.drop_code, true)
         .override_global("at_ingress", &at_ingress, true)
@@ -100,7 +113,8 @@ pub fn load(settings: Settings, rooms: Rooms) -> Result<Ebpf, String> {
         .map_max_entries("states", rooms.states)
         .map_max_entries("keys", rooms.keys)
         .map_max_entries("prefixes", rooms.prefixes)
-        .map_max_entries("ports", rooms.ports);
+        .map_max_entries("ports", rooms.ports)
+        .map_max_entries("fragments", rooms.fragments);
     let mut ebpf = loader.load(object()?).map_err(|error| said(&error))?;
     program(&mut ebpf)?.load().map_err(|error| match &error {
         ProgramError::LoadError { verifier_log, io_error, .. } => {
@@ -172,6 +186,8 @@ pub struct State {
     pub dropped_bytes: u64,
     /// Packets that were marked.
     pub marks: u64,
+    /// Packets that have ports, but out of sight.
+    pub hidden: u64,
 }
 
 fn wrong(error: &MapError) -> String {
@@ -241,11 +257,17 @@ impl Maps {
         self.states.set(state, value, 0).map_err(|error| wrong(&error))
     }
 
+    /// Takes an AQ's gap and counters over from another program's maps.
+    pub fn take_over(&mut self, from: &Maps, was: u32, now: u32) -> Result<(), String> {
+        let value = from.states.get(&was, 0).map_err(|error| wrong(&error))?;
+        self.states.set(now, value, 0).map_err(|error| wrong(&error))
+    }
+
     /// The counters of an AQ.
     pub fn state(&self, state: u32) -> Result<State, String> {
-        let [when_empty, packets, bytes, drops, dropped_bytes, marks, ..] =
+        let [when_empty, packets, bytes, drops, dropped_bytes, marks, hidden, _] =
             self.states.get(&state, 0).map_err(|error| wrong(&error))?;
-        Ok(State { when_empty, packets, bytes, drops, dropped_bytes, marks })
+        Ok(State { when_empty, packets, bytes, drops, dropped_bytes, marks, hidden })
     }
 
     /// Time of a byte at an entity's rate, in the program's units.
@@ -264,6 +286,7 @@ impl Maps {
             sum.drops += one.drops;
             sum.dropped_bytes += one.dropped_bytes;
             sum.marks += one.marks;
+            sum.hidden += one.hidden;
             delay = delay.max(Word::delay(one.when_empty, now_ns));
         }
         Ok((sum, delay))
@@ -281,6 +304,35 @@ impl Maps {
             self.ports.set(port, entity + 1, 0).map_err(|error| wrong(&error))?;
         }
         Ok(())
+    }
+
+    /// Whether a cgroup's packets are an entity's.
+    pub fn knows(&self, cgroup: u64, entity: u32) -> bool {
+        self.keys.get(&key(Kind::Cgroup, cgroup), 0).is_ok_and(|found| found == entity)
+    }
+
+    /// Makes these the only cgroups. Returns how many were not there before.
+    pub fn follow(&mut self, cgroups: &std::collections::BTreeMap<u64, u32>) -> Result<usize, String> {
+        let mut stale = Vec::new();
+        for found in self.keys.keys() {
+            let [low, high, kind, _] = found.map_err(|error| wrong(&error))?;
+            let mut bytes = [0; 8];
+            bytes[..4].copy_from_slice(&low.to_ne_bytes());
+            bytes[4..].copy_from_slice(&high.to_ne_bytes());
+            let id = u64::from_ne_bytes(bytes);
+            if kind == Kind::Cgroup as u32 && !cgroups.contains_key(&id) {
+                stale.push((Kind::Cgroup, id));
+            }
+        }
+        let mut new = 0;
+        for (&id, &entity) in cgroups {
+            if !self.knows(id, entity) {
+                self.keys.insert(key(Kind::Cgroup, id), entity, 0).map_err(|error| wrong(&error))?;
+                new += 1;
+            }
+        }
+        self.forget(&Found { keys: stale, ..Found::default() })?;
+        Ok(new)
     }
 
     /// Takes back what [`Maps::tell`] said.
@@ -304,10 +356,25 @@ impl Maps {
     }
 }
 
+/// Gives the kernel a command of `bpf(2)`. `T` is the beginning of `union bpf_attr` as the command has it.
+#[allow(unsafe_code, reason = "neither aya nor rustix opens a pin to read only, or asks for programs by number only")]
+fn bpf<T>(command: libc::c_int, arguments: &mut T) -> std::io::Result<libc::c_long> {
+    // SAFETY: the kernel reads and writes as many bytes of `arguments` as it is told. Those that `arguments` points at
+    // belong to the caller, who holds them until this returns.
+    let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *arguments, size_of::<T>()) };
+    if done < 0 { Err(std::io::Error::last_os_error()) } else { Ok(done) }
+}
+
 /// Opens a pinned object to read it. `MapData::from_pin` opens it to be written too, and so not for other users.
-#[allow(unsafe_code, reason = "neither aya nor rustix opens a pin to read only")]
 fn get_to_read(path: &Path) -> std::io::Result<OwnedFd> {
-    /// The arguments of `BPF_OBJ_GET`: the beginning of `union bpf_attr`.
+    const READ_ONLY: u32 = 1 << 3;
+    get(path, READ_ONLY)
+}
+
+/// Opens a pinned object.
+#[allow(unsafe_code, reason = "a number of a descriptor becomes its owner")]
+pub fn get(path: &Path, flags: u32) -> std::io::Result<OwnedFd> {
+    /// The arguments of `BPF_OBJ_GET`.
     #[repr(C)]
     struct Arguments {
         path: u64,
@@ -315,16 +382,47 @@ fn get_to_read(path: &Path) -> std::io::Result<OwnedFd> {
         flags: u32,
     }
     const OBJ_GET: libc::c_int = 7;
-    const READ_ONLY: u32 = 1 << 3;
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let arguments = Arguments { path: path.as_ptr() as u64, fd: 0, flags: READ_ONLY };
-    // SAFETY: the kernel reads as many bytes of `arguments` as it is told, and the path, which ends with a zero; both
-    // live until it returns.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET, &raw const arguments, size_of::<Arguments>()) };
-    match i32::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us, and it has no other owner.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(std::io::Error::last_os_error()),
+    let fd = bpf(OBJ_GET, &mut Arguments { path: path.as_ptr() as u64, fd: 0, flags })?;
+    let fd = i32::try_from(fd).map_err(std::io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor for us, and it has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The numbers of a device's tcx programs, in the order in which they run. aya asks for their descriptors too, which
+/// needs CAP_SYS_ADMIN.
+pub fn tcx_programs(index: u32, position: Position) -> std::io::Result<Vec<u32>> {
+    /// The arguments of `BPF_PROG_QUERY`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Arguments {
+        index: u32,
+        attach_type: u32,
+        query_flags: u32,
+        attach_flags: u32,
+        programs: u64,
+        count: u32,
+        pad: u32,
+        program_flags: u64,
+        links: u64,
+        link_flags: u64,
+        revision: u64,
+    }
+    const QUERY: libc::c_int = 16;
+    /// The most programs of a hook (`BPF_MPROG_MAX`).
+    const MOST: usize = 64;
+    let attach_type = match position {
+        Position::Ingress => 46,
+        Position::Egress => 47,
+    };
+    let mut found = [0_u32; MOST];
+    let (programs, count) = (found.as_mut_ptr() as u64, MOST as u32);
+    let mut arguments = Arguments { index, attach_type, programs, count, ..Arguments::default() };
+    match bpf(QUERY, &mut arguments) {
+        Ok(_) => Ok(found[..(arguments.count as usize).min(MOST)].to_vec()),
+        // No program was ever there.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
 }
 
@@ -379,11 +477,22 @@ impl Found {
         found.keys.extend(matches.vlan.iter().map(|&id| (Kind::Vlan, u64::from(id))));
         found.prefixes.extend(matches.destination.iter().map(|prefix| prefix.key(Kind::Destination)));
         found.prefixes.extend(matches.source.iter().map(|prefix| prefix.key(Kind::Source)));
+        found.prefixes.extend(matches.portless.iter().map(|prefix| prefix.key(Kind::Portless)));
         found.ports.extend(matches.ports.iter().flat_map(|ports| ports.each()).map(u32::from));
         found
             .ports
             .extend(matches.source_ports.iter().flat_map(|ports| ports.each()).map(|port| 65_536 + u32::from(port)));
         Ok(found)
+    }
+
+    /// The number of the cgroup that is there now.
+    pub fn cgroup(path: &str) -> Result<u64, String> {
+        cgroup(path)
+    }
+
+    /// The numbers of its cgroups.
+    pub fn cgroups(&self) -> impl Iterator<Item = u64> + '_ {
+        self.keys.iter().filter(|(kind, _)| *kind == Kind::Cgroup).map(|&(_, id)| id)
     }
 
     /// The kinds of match in it.
@@ -396,6 +505,7 @@ impl Found {
             | bit(Kind::Source, !matches.source.is_empty())
             | bit(Kind::Port, !matches.ports.is_empty())
             | bit(Kind::SourcePort, !matches.source_ports.is_empty())
+            | bit(Kind::Portless, !matches.portless.is_empty())
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// The file of a namespace: of `ip netns` by name, of a process by its id, or any by path.
-fn file(namespace: &str) -> PathBuf {
+pub fn file(namespace: &str) -> PathBuf {
     if namespace.contains('/') {
         PathBuf::from(namespace)
     } else if !namespace.is_empty() && namespace.bytes().all(|byte| byte.is_ascii_digit()) {

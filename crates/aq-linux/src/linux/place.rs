@@ -1,12 +1,13 @@
 //! Where a device's pins and its record are, and which command is working on them.
 //!
 //! Pins (maps, tcx links) are in a folder of the BPF file system, so they outlive the command. The record says in JSON
-//! what was attached, with the text of the tenants' file. It is written before anything is attached, so a command that
-//! is killed in between leaves nothing that `detach` doesn't find.
+//! what was attached, with the text of the tenants' file. It is written before anything is attached and removed after
+//! all else, and says whether a command is at work: one that was killed in between leaves nothing that the next does
+//! not find.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration as Wait;
 
 use contract::sharing::Position;
 use rustix::fs::{FlockOperation, flock, statfs};
@@ -16,6 +17,10 @@ use units::Duration;
 
 use super::device::Hook;
 use crate::grants::Senders;
+
+/// How often a command looks whether another has ended, and how long it waits between.
+const PATIENCE: u32 = 100;
+const LOOKS: Wait = Wait::from_millis(10);
 
 /// Type of a BPF file system (`BPF_FS_MAGIC`).
 const BPF_FS: u64 = 0xcafe_4a11;
@@ -50,6 +55,9 @@ pub struct Record {
     pub timeout_ns: u64,
     /// The round trip from which limits and thresholds were derived where the file gives none, in nanoseconds.
     pub rtt_ns: u64,
+    /// Whether a command is changing it, or was killed on the way: what the maps hold is then unknown.
+    #[serde(default)]
+    pub unfinished: bool,
     /// The attachments and their places.
     pub attached: Vec<Attached>,
 }
@@ -72,8 +80,8 @@ pub struct Attached {
     pub hook: Hook,
     /// The return value of a drop.
     pub drop_code: u32,
-    /// Of a filter: its priority and handle, once it is there.
-    pub filter: Option<(u16, u32)>,
+    /// The number of the program, by which a filter is found; none until it is loaded.
+    pub program: Option<u32>,
     /// Of a filter: whether its qdisc was made for it.
     pub made_clsact: bool,
     /// The kinds of match that the program looks at.
@@ -97,6 +105,8 @@ pub struct Rooms {
     pub prefixes: u32,
     /// Ports: all or none.
     pub ports: u32,
+    /// Fragmented packets that are remembered.
+    pub fragments: u32,
 }
 
 /// A tenant's place in the maps.
@@ -147,9 +157,47 @@ impl DevicePlace {
         keys.into_iter().map(|key| DevicePlace { key, roots: roots.clone() }).collect()
     }
 
+    /// The names of the devices of a namespace that have a record.
+    pub fn of(roots: &Roots, netns: Option<&str>) -> Result<Vec<String>, String> {
+        let mut names = Vec::new();
+        for place in DevicePlace::all(roots) {
+            names.extend(place.record()?.filter(|r| r.netns.as_deref() == netns).map(|record| record.device));
+        }
+        Ok(names)
+    }
+
     /// The folder of a position's pins.
     pub fn pins(&self, position: Position) -> PathBuf {
         self.folder().join(position.name())
+    }
+
+    /// The folder of a position's pins while another program takes over.
+    pub fn aside(&self, position: Position) -> PathBuf {
+        self.folder().join(format!("{}_was", position.name()))
+    }
+
+    /// Sets pins aside, so that what they hold stays until [`DevicePlace::drop_aside`].
+    pub fn set_aside(&self, positions: impl Iterator<Item = Position>) -> Result<(), String> {
+        for position in positions {
+            let (from, to) = (self.pins(position), self.aside(position));
+            fs::rename(&from, &to).map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Removes pins that were set aside, and so what only they hold.
+    pub fn drop_aside(&self) -> Result<(), String> {
+        [Position::Egress, Position::Ingress].iter().try_for_each(|&position| remove_pins(&self.aside(position)))
+    }
+
+    /// The name of the device and its namespace, as files have it.
+    pub fn name(&self) -> &str {
+        &self.key
+    }
+
+    /// Whether anything is pinned here.
+    pub fn has_pins(&self) -> bool {
+        [Position::Egress, Position::Ingress].iter().any(|&position| self.pins(position).exists())
     }
 
     fn folder(&self) -> PathBuf {
@@ -166,13 +214,27 @@ impl DevicePlace {
         let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
         fs::create_dir_all(&self.roots.run).map_err(wrong)?;
         let file = File::options().create(true).append(true).open(&path).map_err(wrong)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Lock(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(format!("another clearway-aq is at work on {}; wait until it ends", self.key))
+        // Commands are short; and one that was killed may leave a child that has yet to begin its program.
+        for _ in 0..PATIENCE {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Lock(file)),
+                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOKS),
+                Err(error) => return Err(format!("{}: {error}", path.display())),
             }
-            Err(error) => Err(format!("{}: {error}", path.display())),
         }
+        Err(format!("another clearway-aq is at work on {}; wait until it ends", self.key))
+    }
+
+    /// Whether the record says that a command did not finish, and no command is at work.
+    pub fn is_stuck(&self) -> bool {
+        let unfinished = || self.record().is_ok_and(|record| record.is_some_and(|record| record.unfinished));
+        let at_work = || {
+            File::open(self.file("lock")).is_ok_and(|file| {
+                flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+            })
+        };
+        // Read again after the lock was free: a command may have finished in between.
+        unfinished() && !at_work() && unfinished()
     }
 
     /// The record, if there is one.
@@ -192,8 +254,8 @@ impl DevicePlace {
         let (path, new) = (self.file("json"), self.file("new"));
         let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
         let text = serde_json::to_string_pretty(record).map_err(|error| wrong(error.into()))?;
-        let mut file = File::create(&new).map_err(wrong)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
+        // Not synced to a disk: after a crash of the machine, the pins are gone, too.
+        fs::write(&new, text).map_err(wrong)?;
         fs::rename(&new, &path).map_err(wrong)
     }
 
@@ -209,6 +271,7 @@ impl DevicePlace {
         for position in [Position::Egress, Position::Ingress] {
             remove_pins(&self.pins(position))?;
         }
+        self.drop_aside()?;
         for path in [self.folder(), self.roots.pins.join("clearway-aq")] {
             // The outer folder may hold other devices.
             let _ = fs::remove_dir(path);

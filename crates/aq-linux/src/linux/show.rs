@@ -10,11 +10,13 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use units::{Bytes, Rate};
 
-use super::device::Device;
-use super::kernel::{Maps, State};
-use super::place::{DevicePlace, Record};
+use super::device;
+use super::hook::{self, Standing};
+use super::kernel::{Found, Maps, State};
+use super::netns::enter;
+use super::place::{DevicePlace, Held, Record};
 use crate::grants::{Grants, Row};
-use crate::tenants::read;
+use crate::tenants::{Tenants, read};
 
 /// One tenant at one position of one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,6 +52,13 @@ pub struct Line {
     pub queue_us: f64,
     /// The limit of its AQ.
     pub limit_bytes: u64,
+    /// Packets that have ports, but out of sight: they belong to a tenant by `portless`, else to the default.
+    pub hidden: u64,
+    /// Whether its packets all come by its AQ; none where this process may not look.
+    pub enforcing: Option<bool>,
+    /// Why they don't, or why that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// Nanoseconds of the clock that the program reads.
@@ -61,7 +70,9 @@ pub fn now_ns() -> u64 {
 /// The attachment of one device, opened for reading.
 #[derive(Debug)]
 pub struct View {
+    place: DevicePlace,
     record: Record,
+    tenants: Tenants,
     opened: Vec<(Position, Maps, Vec<Row>)>,
     before: Vec<(u64, State)>,
 }
@@ -75,13 +86,13 @@ impl View {
         for attached in &record.attached {
             let grants =
                 Grants::new(&tenants, attached.position, record.senders()).map_err(|problem| problem.to_string())?;
-            opened.push((
-                attached.position,
-                Maps::open_to_read(&place.pins(attached.position))?,
-                grants.rows().to_vec(),
-            ));
+            let maps = Maps::open_to_read(&place.pins(attached.position)).map_err(|why| {
+                let unfinished = "a command that changed it did not finish; attach again, or detach";
+                if record.unfinished { format!("{}: {unfinished}", record.device) } else { why }
+            })?;
+            opened.push((attached.position, maps, grants.rows().to_vec()));
         }
-        Ok(Some(View { record, opened, before: Vec::new() }))
+        Ok(Some(View { place: place.clone(), record, tenants, opened, before: Vec::new() }))
     }
 
     /// Its device and position.
@@ -89,16 +100,63 @@ impl View {
         &self.record
     }
 
-    /// Whether the device is still there.
-    pub fn has_device(&self) -> bool {
-        Device::find(&self.record.device).is_ok_and(|device| device.index == self.record.index)
+    /// Where each program stands, as seen from the device's namespace.
+    fn standings(&self) -> Vec<Standing> {
+        let look = || {
+            let name = device::name_of(self.record.index);
+            let at = |attached| hook::standing(&self.place, attached, name.as_deref(), self.record.index);
+            self.record.attached.iter().map(at).collect()
+        };
+        let Some(netns) = self.record.netns.as_deref() else { return look() };
+        let unknown = |why: String| vec![Standing::Unknown(why); self.record.attached.len()];
+        // A thread of its own enters the namespace, so that this one stays where it is.
+        std::thread::scope(|scope| {
+            let there = scope.spawn(|| enter(netns).map(|()| look()));
+            match there.join() {
+                Ok(Ok(found)) => found,
+                Ok(Err(_)) if !super::netns::file(netns).exists() => {
+                    vec![Standing::Not("its namespace is gone".to_owned()); self.record.attached.len()]
+                }
+                Ok(Err(why)) => unknown(why),
+                Err(_) => unknown("the namespace could not be entered".to_owned()),
+            }
+        })
+    }
+
+    /// A cgroup of a tenant that is not the one that the program knows.
+    fn lost(&self, held: &Held, maps: &Maps) -> Option<String> {
+        let tenant = self.tenants.entity.iter().find(|tenant| tenant.name == held.name)?;
+        for path in &tenant.matches.cgroup {
+            match Found::cgroup(path) {
+                Ok(id) if maps.knows(id, held.entity) => {}
+                Ok(_) => return Some(format!("cgroup {path} was made again; `clearway-aq refresh` looks it up")),
+                Err(_) => return Some(format!("cgroup {path} is not there")),
+            }
+        }
+        None
+    }
+
+    /// Whether a tenant's packets come by its AQ, and why not.
+    fn enforces(&self, standing: &Standing, held: &Held, maps: &Maps) -> (Option<bool>, Option<String>) {
+        match (standing, self.lost(held, maps)) {
+            (Standing::Not(why), _) => (Some(false), Some(why.clone())),
+            (_, Some(why)) => (Some(false), Some(why)),
+            (Standing::Unknown(why), None) => (None, Some(why.clone())),
+            (Standing::First, None) => (Some(true), None),
+        }
     }
 
     /// A line for each tenant, with rates since the last call.
     pub fn lines(&mut self) -> Result<Vec<Line>, String> {
         let now = now_ns();
         let (mut lines, mut states) = (Vec::new(), Vec::new());
-        for (attached, (position, maps, rows)) in self.record.attached.iter().zip(&self.opened) {
+        let mut standings = self.standings();
+        if self.place.is_stuck() {
+            let why = "a command that changed it did not finish; `clearway-aq refresh` makes it anew";
+            standings.fill(Standing::Not(why.to_owned()));
+        }
+        let each = self.record.attached.iter().zip(&self.opened).zip(&standings);
+        for ((attached, (position, maps, rows)), standing) in each {
             for (held, row) in attached.held.iter().zip(rows) {
                 let (state, delay) = maps.sum(held, now)?;
                 let rate = maps.rate(held)?;
@@ -108,6 +166,7 @@ impl View {
                     let span = u128::from(now - then).max(1);
                     (u128::from(bytes(&state).saturating_sub(bytes(&past))) * 8_000_000_000 / span) as u64
                 };
+                let (enforcing, trouble) = self.enforces(standing, held, maps);
                 lines.push(Line {
                     device: self.record.device.clone(),
                     netns: self.record.netns.clone(),
@@ -124,6 +183,9 @@ impl View {
                     marks: state.marks,
                     queue_us: delay.us_f64(),
                     limit_bytes: row.limit.get(),
+                    hidden: state.hidden,
+                    enforcing,
+                    trouble,
                 });
                 states.push((now, state));
             }
@@ -180,7 +242,33 @@ pub fn table(lines: &[Line]) -> String {
         text.truncate(text.trim_end().len());
         text.push('\n');
     }
-    text
+    text + &troubles(lines)
+}
+
+/// A line for each trouble, once for all tenants of a place.
+fn troubles(lines: &[Line]) -> String {
+    let mut said = Vec::new();
+    for line in lines {
+        let name = line.netns.as_ref().map_or_else(|| line.device.clone(), |netns| format!("{}@{netns}", line.device));
+        let place = format!("{name} {}", line.position);
+        let mut say = |text: String| {
+            if !said.contains(&text) {
+                said.push(text)
+            }
+        };
+        if line.hidden > 0 {
+            say(format!("{place}: {} packets of {} had ports that could not be known", line.hidden, line.tenant));
+        }
+        match (&line.trouble, line.enforcing) {
+            (Some(why), None) => say(format!("{place}: whether it counts every packet is unknown: {why}")),
+            (Some(why), _) if why.starts_with("cgroup") => {
+                say(format!("{place}: {}: NOT ENFORCED: {why}", line.tenant))
+            }
+            (Some(why), _) => say(format!("{place}: NOT ENFORCED: {why}")),
+            (None, _) => {}
+        }
+    }
+    said.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// A rate with four digits.
@@ -217,6 +305,10 @@ pub fn prometheus(lines: &[Line]) -> String {
     family("marks_total", "counter", "Packets that were marked.", &|line| line.marks.to_string());
     family("allocated_bps", "gauge", "Allocated rate; 0 for no AQ.", &|line| line.allocated_bps.to_string());
     family("limit_bytes", "gauge", "Limit of an AQ.", &|line| line.limit_bytes.to_string());
+    family("hidden_total", "counter", "Packets with ports that could not be known.", &|line| line.hidden.to_string());
+    family("enforcing", "gauge", "Whether all packets come by the AQ; NaN where that is unknown.", &|line| {
+        line.enforcing.map_or("NaN".to_owned(), |enforcing| u8::from(enforcing).to_string())
+    });
     family("queue_seconds", "gauge", "Time that a packet would wait in a queue of the tenant's own.", &|line| {
         format!("{:.9}", line.queue_us / 1e6)
     });

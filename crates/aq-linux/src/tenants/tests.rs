@@ -22,6 +22,48 @@ fn the_shipped_example_is_read_and_granted() {
 }
 
 #[test]
+fn a_packet_has_one_tenant_by_one_kind() {
+    let two = |a: &str, b: &str, at: &str| {
+        let asks = |at: &str| format!("request = [{{ share = {{ weight = 1 }}, position = \"{at}\" }}]");
+        let (first, second) = (asks("egress"), asks(at));
+        format!(
+            "{LINK}\n[[entity]]\nname = \"a\"\nmatch = {{ {a} }}\n{first}\n\
+             [[entity]]\nname = \"b\"\nmatch = {{ {b} }}\n{second}"
+        )
+    };
+    for (a, b, wanted) in [
+        ("ports = [\"80\"]", "ports = [\"80\"]", "entity[1].match.ports: port 80 is \"a\"'s too"),
+        ("ports = [\"80-90\", \"1-2\"]", "ports = [\"70-80\"]", "entity[1].match.ports: port 80 is \"a\"'s"),
+        ("ports = [\"1-9000\", \"20-30\"]", "ports = [\"8080\"]", "port 8080 is \"a\"'s too (1-9000 and 8080)"),
+        ("source_ports = [\"53\"]", "source_ports = [\"53\"]", "match.source_ports"),
+        ("mark = [7, 8]", "mark = [8]", "entity[1].match.mark: 8 is \"a\"'s too"),
+        ("vlan = [7]", "vlan = [7]", "match.vlan"),
+        ("cgroup = [\"/x/y\"]", "cgroup = [\"x//y/\"]", "match.cgroup: /x/y is"),
+        ("source = [\"10.0.0.0/8\"]", "source = [\"10.0.0.0/8\"]", "match.source: 10.0.0.0/8"),
+        ("destination = [\"::/0\"]", "destination = [\"::/0\"]", "match.destination"),
+        (
+            "mark = [1], portless = [\"10.0.0.0/8\"]",
+            "mark = [2], portless = [\"10.0.0.0/8\"]",
+            "match.portless: 10.0.0.0/8",
+        ),
+        ("portless = [\"10.0.0.0/8\"]", "mark = [2]", "entity[0].match.portless"),
+    ] {
+        let error = read(&two(a, b, "egress"), "t").expect_err(wanted);
+        assert!(error.contains(wanted), "{error}\nwithout {wanted}");
+    }
+    // Ranges that touch, prefixes within prefixes, another kind, another position, and twice in one tenant.
+    for (a, b, at) in [
+        ("ports = [\"80-90\"]", "ports = [\"91\", \"70-79\"]", "egress"),
+        ("ports = [\"80\"]", "source_ports = [\"80\"]", "egress"),
+        ("source = [\"10.0.0.0/8\"]", "source = [\"10.0.0.0/9\"], destination = [\"10.0.0.0/8\"]", "egress"),
+        ("ports = [\"80\"]", "ports = [\"80\"]", "ingress"),
+        ("ports = [\"80\", \"79-81\"], mark = [1, 1]", "mark = [80]", "egress"),
+    ] {
+        read(&two(a, b, at), "t").unwrap();
+    }
+}
+
+#[test]
 fn a_wrong_file_is_refused_with_place_and_remedy() {
     read(&file(LINK, ASKS), "t").unwrap();
     for (before, tenant, wanted) in [

@@ -17,6 +17,9 @@ fn line() -> Line {
         marks: 0,
         queue_us: 12.3,
         limit_bytes: 100,
+        hidden: 0,
+        enforcing: Some(true),
+        trouble: None,
     }
 }
 
@@ -34,5 +37,22 @@ fn a_table_has_its_columns_under_their_heads() {
 fn prometheus_text_quotes_names() {
     let text = prometheus(&[line()]);
     assert!(text.contains("clearway_aq_drops_total{device=\"eth0\",position=\"egress\",tenant=\"a \\\"b\\\"\"} 1\n"));
-    assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), 8);
+    assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), 10);
+}
+
+#[test]
+fn what_is_wrong_is_said_once_under_the_table() {
+    let wrong = |tenant: &str| Line {
+        tenant: tenant.to_owned(),
+        enforcing: Some(false),
+        trouble: Some("its filter was removed".to_owned()),
+        ..line()
+    };
+    let text = table(&[wrong("a"), wrong("b"), Line { hidden: 7, ..line() }]);
+    assert_eq!(text.matches("eth0 egress: NOT ENFORCED: its filter was removed").count(), 1, "{text}");
+    assert!(text.contains("7 packets of"), "{text}");
+    assert!(
+        prometheus(&[wrong("a")])
+            .contains("clearway_aq_enforcing{device=\"eth0\",position=\"egress\",tenant=\"a\"} 0\n")
+    );
 }
