@@ -85,7 +85,6 @@ pub struct Amounts {
     pub(super) counts: Vec<u64>,
     pub(super) totals: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
-    pub(super) tallies: Vec<u64>,
 }
 
 impl Amounts {
@@ -300,7 +299,6 @@ impl Steady {
             counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
             totals: self.totals.iter().map(|&by| more(by, 1)).collect(),
             counts_of: self.counts_of.iter().map(|&by| more(by, 1)).collect(),
-            tallies: Vec::new(),
         })
     }
 }

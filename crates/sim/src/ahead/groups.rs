@@ -445,25 +445,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
     /// If a group is steady, it sleeps until its first message nears its end or its observation is no longer trusted.
     /// Returns whether it does.
     fn sleeps_by_averages(&mut self, group: &mut Group<'a>, notes: &Notes) -> bool {
-        if let Some(why) = notes.not_by_averages() {
-            self.because(why);
-            return false;
-        }
-        group.history.add(notes);
-        self.spend(|budget| budget.noted(notes.of_network() as u64));
-        let Ok(steady) = group.history.steady() else {
-            self.because("flows are not steady");
-            return false;
-        };
-        let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
-        let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, group.span);
-        let until = notes.appointment().min(steady.until()).min(self.undisturbed_until()).min(group.turns.due());
-        let time = before_ends.min(steady.trusted()).min(until.since(self.now));
-        let time = Duration::from_ns(time.ps() / 1_000);
-        if time < group.span {
-            self.because("flows are steady for a short time only");
-            return false;
-        }
+        let until = self.undisturbed_until().min(group.turns.due());
+        let Some((steady, time)) = self.steady(&mut group.history, notes, group.span, until).0 else { return false };
         self.put_to_sleep(group, time, Way::Steady(steady));
         true
     }
@@ -516,7 +499,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
                 let amounts = steady.next(time);
                 group.history.moved(&amounts);
                 let bytes = amounts.bytes();
-                (Walk::shift(since, headers, amounts, Arc::new(Renamed::default())), time, time, bytes)
+                (Walk::shift(since, headers, amounts), time, time, bytes)
             }
         };
         let hops = self.move_group(group, &times, walk, time);

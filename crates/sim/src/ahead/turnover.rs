@@ -12,14 +12,14 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use driver::{Names, Probe};
-use node::walk::{Recurrence, Renamed, recurrence};
+use node::walk::{Recurrence, Renamed};
 use run::{FlowEvent, FlowRecord, Host, Plan};
 use units::{Duration, Time};
 
 use super::again::{Logged, RankReplay, kind};
 use super::island::Island;
 use super::period::Period;
-use super::rounds::back;
+use super::period::back;
 
 /// The search for a period begins when the busiest host has started so many flows.
 pub(super) const FIRST_STARTS: usize = 3;
@@ -45,7 +45,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             self.skip_turnovers_of(period).await;
         }
         let fail = self.hops_between == before;
-        self.turnovers_fail = !by_groups && fail;
         let started = self.started();
         if fail || started < self.starts_wanted {
             self.want_more_starts(started);
@@ -65,10 +64,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         while misses < MISSES {
             misses += 1;
             let mut multiples = MULTIPLES;
-            if self.is_exact() && !self.affords_log(period * u64::from(MULTIPLES)) {
-                let Some(found) = self.recurs_after(period).await else { continue };
-                (period, multiples) = (found, 1);
-            }
             while self.skip(&mut period, multiples, true).await {
                 (misses, multiples) = (0, 1);
             }
@@ -81,21 +76,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// The search has failed when the busiest host had started so many flows.
     fn want_more_starts(&mut self, started: usize) {
         self.starts_wanted = started + started / MORE_STARTS + 1;
-    }
-
-    /// Simulates some periods of what a host starts, until the state has recurred. Returns the time after which it has,
-    /// if it has. Nothing is logged, so that this costs little where the state does not recur.
-    async fn recurs_after(&mut self, period: Duration) -> Option<Duration> {
-        let before = self.note()?;
-        for _ in 0..MULTIPLES {
-            self.go_on(period).await;
-            let after = self.note()?;
-            match recurrence(&before, &after) {
-                Ok(found) => return Some(found.period),
-                Err(differs) => self.because(&differs.to_string()),
-            }
-        }
-        None
     }
 
     /// Whether messages follow each other before a sample is due: with samples, one always is before a period is over.
@@ -142,22 +122,21 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
         let (logs, renaming) = (&period.course.of_hosts()[..], &found.renaming);
         let (length, end, ordered) = (period.length, period.end, |_| found.by_number);
-        let logged = Logged { logs, length, end, renaming, ranks: Some(ranks), ordered: &ordered, routed: &|_| false };
+        let logged = Logged { logs, length, end, renaming, ranks, ordered: &ordered };
         let times = self.repeat(&logged, most, |island, names, renamed| {
             let times = names.later.len() as u64;
             island.move_ahead(found, period, times, names, renamed);
-            true
         });
         times > 0
     }
 
     /// Repeats a logged period up to so many times, for as long as ranks do what they did in it. `move_ahead` moves the
-    /// state, or says that it can't. Returns how often the period was repeated.
+    /// state. Returns how often the period was repeated.
     pub(super) fn repeat(
         &mut self,
         logged: &Logged<'_>,
         most: u64,
-        mut move_ahead: impl FnMut(&mut Self, &Names, Arc<Renamed>) -> bool,
+        mut move_ahead: impl FnMut(&mut Self, &Names, Arc<Renamed>),
     ) -> u64 {
         let alike = self.run.borrow().alike.clone();
         let again = RankReplay::new(alike, self.own().hosts(), logged);
@@ -174,10 +153,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let (names, hosts) = again.repeat(self.own().hosts(), left.min(at_once));
             let times = names.later.len() as u64;
             let Some(last) = names.later.last() else { break };
-            if !move_ahead(self, &names, Arc::new(again.renamed(last))) {
-                self.because("other things are counted than a round ago");
-                return again.times;
-            }
+            move_ahead(self, &names, Arc::new(again.renamed(last)));
             again.settle(self.own_mut().hosts_mut(), &names, hosts);
             self.look_at_hosts();
             again.called.clone_from(last);

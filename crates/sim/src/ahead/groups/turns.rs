@@ -165,9 +165,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             length: period,
             end: self.now,
             renaming: &found.renaming,
-            ranks: Some(&step.ranks),
+            ranks: &step.ranks,
             ordered: &|_| found.by_number,
-            routed: &|_| false,
         };
         let alike = self.run.borrow().alike.clone();
         let (again, times) = {
