@@ -19,7 +19,6 @@ use units::{Duration, Time};
 use super::again::{Logged, RankReplay, kind};
 use super::island::Island;
 use super::period::Period;
-use super::period::back;
 
 /// The search for a period begins when the busiest host has started so many flows.
 pub(super) const FIRST_STARTS: usize = 3;
@@ -37,7 +36,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             return;
         }
         let Some(started) = self.busiest_starts() else { return };
-        let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
+        let period = period_of_starts(&started);
         let by_groups = period.is_some_and(|period| self.groups.skip_steps_of(period));
         let before = self.hops_between;
         self.want_more_starts(started.len());
@@ -97,22 +96,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         drop(own);
         self.records_wanted = wanted;
         (started.len() >= self.starts_wanted).then_some(started)
-    }
-
-    /// Whether each host started, in the last period, flows that the network treats like those of the period before.
-    fn starts_alike(&self, period: Duration) -> bool {
-        let (first, second) = (back(self.now, period * 2), back(self.now, period));
-        let flows = |records: &[FlowRecord], from: Time, until: Time| {
-            let last = records.iter().rev().take_while(|record| record.due >= from);
-            let started = last.filter(|record| record.due < until && matches!(record.fate, FlowEvent::Started));
-            started.map(|record| record.flow).collect::<Vec<_>>()
-        };
-        let alike = self.run.borrow().alike.clone();
-        self.own().hosts().all(|host| {
-            let records = &host.records;
-            let (before, after) = (flows(records, first, second), flows(records, second, self.now));
-            before.len() == after.len() && before.iter().zip(after).all(|(&one, other)| alike.are(one, other))
-        })
     }
 
     /// Repeats a period for as long as ranks do what they did in it. Returns whether it was repeated at all. `ranks`
