@@ -1,13 +1,12 @@
 //! What happened to flows and ranks in a period, once more: ranks are told it again, of the flows that stand in the
 //! places of those. See [`turnover`](super::turnover).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use driver::{LogOfHost, Names};
 use node::Packet;
 use node::onward_path::Downstream;
-use node::walk::Renamed;
+use node::walk::{Recurrence, Renamed};
 use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, RankEvent};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time, mix};
@@ -82,12 +81,10 @@ pub(super) struct Logged<'l> {
     pub length: Duration,
     /// When it ended.
     pub end: Time,
-    /// By flow that stood somewhere at its beginning: the one that stood there at its end.
-    pub renaming: &'l BTreeMap<FlowId, FlowId>,
+    /// What has become of its beginning's state.
+    pub found: &'l Recurrence,
     /// When ranks would next act by themselves, as of its beginning.
     pub ranks: &'l [Time],
-    /// Which flows must keep their order by number.
-    pub ordered: &'l dyn Fn(FlowId) -> bool,
 }
 
 /// A logged period whose events are told to the ranks again, under other names of flows.
@@ -135,10 +132,10 @@ impl<'a> RankReplay<'a> {
             RankEvent::Starts(flow) => Some(flow),
             _ => None,
         });
-        let first: Vec<FlowId> = logged.renaming.keys().copied().chain(begin).collect();
+        let first: Vec<FlowId> = logged.found.renaming.keys().copied().chain(begin).collect();
         let place: FxHashMap<FlowId, usize> = first.iter().copied().zip(0..).collect();
-        let mut renaming = Vec::with_capacity(logged.renaming.len());
-        for (flow, heir) in logged.renaming {
+        let mut renaming = Vec::with_capacity(logged.found.renaming.len());
+        for (flow, heir) in &logged.found.renaming {
             match place.get(heir) {
                 Some(&heir) => renaming.push((place[flow], heir)),
                 None => return Err("a flow of no job has come".to_owned()),
@@ -151,7 +148,7 @@ impl<'a> RankReplay<'a> {
             return Err("something happened to a flow of no job".to_owned());
         }
         let moves = ranks(hosts).zip(logged.ranks).map(|(jobs, &was)| jobs.next_at() != was).collect();
-        let mut in_order: Vec<usize> = (0..first.len()).filter(|&place| (logged.ordered)(first[place])).collect();
+        let mut in_order: Vec<usize> = if logged.found.by_number { (0..first.len()).collect() } else { Vec::new() };
         in_order.sort_unstable_by_key(|&place| first[place]);
         let called = first.clone();
         let Logged { length, end, .. } = *logged;

@@ -11,8 +11,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use driver::{Names, Probe};
-use node::walk::{Recurrence, Renamed};
+use driver::Probe;
+use node::walk::Recurrence;
 use run::{FlowEvent, FlowRecord, Host, Plan};
 use units::{Duration, Time};
 
@@ -103,31 +103,15 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Arc<Period>, ranks: &[Time]) -> bool {
         let until = found.until.min(self.alone_until());
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
-        let (logs, renaming) = (&period.course.of_hosts()[..], &found.renaming);
-        let (length, end, ordered) = (period.length, period.end, |_| found.by_number);
-        let logged = Logged { logs, length, end, renaming, ranks, ordered: &ordered };
-        let times = self.repeat(&logged, most, |island, names, renamed| {
-            let times = names.later.len() as u64;
-            island.move_ahead(found, period, times, names, renamed);
-        });
-        times > 0
-    }
-
-    /// Repeats a logged period up to so many times, for as long as ranks do what they did in it. `move_ahead` moves the
-    /// state. Returns how often the period was repeated.
-    pub(super) fn repeat(
-        &mut self,
-        logged: &Logged<'_>,
-        most: u64,
-        mut move_ahead: impl FnMut(&mut Self, &Names, Arc<Renamed>),
-    ) -> u64 {
+        let (logs, length, end) = (&period.course.of_hosts()[..], period.length, period.end);
+        let logged = Logged { logs, length, end, found, ranks };
         let alike = self.run.borrow().alike.clone();
-        let again = RankReplay::new(alike, self.own().hosts(), logged);
+        let again = RankReplay::new(alike, self.own().hosts(), &logged);
         let mut again = match again {
             Ok(again) => again,
             Err(reason) => {
                 self.because(&reason);
-                return 0;
+                return false;
             }
         };
         let at_once = again.at_once();
@@ -136,7 +120,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let (names, hosts) = again.repeat(self.own().hosts(), left.min(at_once));
             let times = names.later.len() as u64;
             let Some(last) = names.later.last() else { break };
-            move_ahead(self, &names, Arc::new(again.renamed(last)));
+            self.move_ahead(found, period, times, &names, Arc::new(again.renamed(last)));
             again.settle(self.own_mut().hosts_mut(), &names, hosts);
             self.look_at_hosts();
             again.called.clone_from(last);
@@ -149,7 +133,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         if again.times < most {
             self.because("ranks or paths do not go on as they did");
         }
-        again.times
+        again.times > 0
     }
 }
 

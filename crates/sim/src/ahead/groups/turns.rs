@@ -160,14 +160,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             let run = &mut *self.run.borrow_mut();
             step.logs.iter_mut().zip(hosts_mut(run.parts, &group.members)).for_each(|(log, host)| log.end(host));
         }
-        let logged = Logged {
-            logs: &step.logs,
-            length: period,
-            end: self.now,
-            renaming: &found.renaming,
-            ranks: &step.ranks,
-            ordered: &|_| found.by_number,
-        };
+        let logged = Logged { logs: &step.logs, length: period, end: self.now, found, ranks: &step.ranks };
         let alike = self.run.borrow().alike.clone();
         let (again, times) = {
             let run = self.run.borrow();
