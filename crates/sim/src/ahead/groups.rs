@@ -488,9 +488,6 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
                 let walk = Walk::ahead(since, headers, moves, renamed, times);
                 let bytes = again.delivered_bytes() * times;
                 let time = again.length * times;
-                if passed == most {
-                    group.turns.pause(again.length, since + time + again.length);
-                }
                 told = Some((again, names, ranks));
                 (walk, time, Duration::ZERO, bytes)
             }
