@@ -513,7 +513,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             first.delivered_bytes += bytes;
         }
         self.count_skip(time, estimated);
-        self.skipped_hops(hops, false);
+        self.skipped_hops(hops);
         since + time
     }
 

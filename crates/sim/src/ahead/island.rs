@@ -57,12 +57,6 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// must have recorded of flows before somebody counts them.
     pub starts_wanted: usize,
     pub records_wanted: usize,
-    /// Packet-hops that were skipped there, and in periods in which messages follow each other.
-    pub hops_within: u64,
-    pub hops_between: u64,
-    /// What looking within messages has cost, and whether that is what goes on now.
-    budget_within: Budget,
-    looks_within: bool,
     /// How much time was skipped by averages.
     estimated: Duration,
     /// What skips within messages goes no further than this.
@@ -103,10 +97,6 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             history: History::default(),
             starts_wanted: turnover::FIRST_STARTS,
             records_wanted: 0,
-            hops_within: 0,
-            hops_between: 0,
-            budget_within: Budget::default(),
-            looks_within: false,
             estimated: Duration::ZERO,
             bound: Time::MAX,
             recording: None,
@@ -195,17 +185,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         course
     }
 
-    /// The packet-hops of its nodes that were simulated.
-    fn simulated(&self) -> u64 {
-        self.own_hops() - self.hops_within - self.hops_between
-    }
-
     /// Looking costs so much.
-    pub fn spend(&mut self, cost: impl Fn(&mut Budget)) {
+    pub fn spend(&self, cost: impl Fn(&mut Budget)) {
         cost(&mut self.run.borrow_mut().budget);
-        if self.looks_within {
-            cost(&mut self.budget_within);
-        }
     }
 
     /// Looks for something to skip, and skips it.
@@ -214,8 +196,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.look_within().await;
     }
 
-    /// Looks for something to skip within messages, and skips it. That may cost half of what it has saved itself: where
-    /// messages are short, more is saved between them.
+    /// Looks for something to skip within messages, and skips it.
     async fn look_within(&mut self) {
         let rest = self.bound.since(self.now);
         let idle = self.idle().min(rest);
@@ -228,15 +209,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.wake_all().await;
             return self.go(span).await;
         }
-        if self.budget_within.short_of(self.simulated(), 2 * self.hops_within) > 0 {
-            self.wake_all().await;
-            return self.go((span * MOST_PAUSE).min(rest)).await;
-        }
-        self.looks_within = true;
         if !self.look_in_groups().await {
             self.skip_within(span).await;
         }
-        self.looks_within = false;
     }
 
     /// The time until its next event, in which there is nothing to listen to. Zero while groups sleep, since these have
@@ -336,11 +311,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let (from, before) = (self.now, self.own_hops());
         self.wait(span).await;
         let hops = self.own_hops() - before;
-        self.run.borrow_mut().budget.logged(hops);
-        // What is recorded anyway costs no more.
-        if self.looks_within && self.recording.is_none() {
-            self.budget_within.logged(hops);
-        }
+        self.spend(|budget| budget.logged(hops));
         let logs: Arc<[Log]> = self.own_mut().iter_mut().map(|part| part.0.take_log()).collect();
         if let Some(course) = &mut self.recording {
             course.logged(from, self.now, logs.clone());
@@ -493,7 +464,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             }
         }
         self.look_at_hosts();
-        self.skipped_hops(self.own_hops() - hops, false);
+        self.skipped_hops(self.own_hops() - hops);
         longer
     }
 
@@ -560,7 +531,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.own_mut().iter_mut().take(1).for_each(|part| part.1.extend(&period.events, self.now, times));
         }
         self.moved(period.length * times, period.estimated * times);
-        self.skipped_hops(period.hops * times, found.turnover);
+        self.skipped_hops(period.hops * times);
     }
 
     /// Its state has been moved ahead by so much time, so much of which by averages.
@@ -583,9 +554,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         run.skipped.estimated_ps += estimated.ps();
     }
 
-    /// So many packet-hops have been skipped, within messages or `between` them.
-    pub fn skipped_hops(&mut self, hops: u64, between: bool) {
-        *(if between { &mut self.hops_between } else { &mut self.hops_within }) += hops;
+    /// So many packet-hops have been skipped.
+    pub fn skipped_hops(&self, hops: u64) {
         self.run.borrow_mut().skipped.packet_hops += hops;
     }
 

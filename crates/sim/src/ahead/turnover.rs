@@ -38,14 +38,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let Some(started) = self.busiest_starts() else { return };
         let period = period_of_starts(&started);
         let by_groups = period.is_some_and(|period| self.groups.skip_steps_of(period));
-        let before = self.hops_between;
         self.want_more_starts(started.len());
-        if let Some(period) = period.filter(|_| !by_groups) {
-            self.skip_turnovers_of(period).await;
-        }
-        let fail = self.hops_between == before;
+        let any = match period.filter(|_| !by_groups) {
+            Some(period) => self.skip_turnovers_of(period).await,
+            None => false,
+        };
         let started = self.started();
-        if fail || started < self.starts_wanted {
+        if !any || started < self.starts_wanted {
             self.want_more_starts(started);
         }
     }
@@ -56,20 +55,21 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// Skips periods that are so long, in which flows begin and end, until as many have begun as are wanted: then a
-    /// longer period may save more, as an iteration does of which a few steps repeat.
-    async fn skip_turnovers_of(&mut self, mut period: Duration) {
-        let mut misses = 0;
+    /// longer period may save more, as an iteration does of which a few steps repeat. Returns whether any was skipped.
+    async fn skip_turnovers_of(&mut self, mut period: Duration) -> bool {
+        let (mut misses, mut any) = (0, false);
         self.wake_all().await;
         while misses < MISSES {
             misses += 1;
             let mut multiples = MULTIPLES;
             while self.skip(&mut period, multiples, true).await {
-                (misses, multiples) = (0, 1);
+                (misses, multiples, any) = (0, 1, true);
             }
             if misses == 0 && self.started() >= self.starts_wanted {
-                return;
+                break;
             }
         }
+        any
     }
 
     /// The search has failed when the busiest host had started so many flows.
