@@ -35,8 +35,6 @@ use super::islands::{Ends, late};
 use super::own::Read;
 use super::period::{by_node, last_period_of_all};
 
-/// After so many failures to recur, a period is searched for more seldom.
-const EAGER: u32 = 14;
 /// A group is observed no more often than after so many times the first time of listening: in the time of more packets
 /// than each of its flows must have sent ([`History::steady`]), if it has a link of its own.
 const OBSERVED: u64 = 6;
@@ -81,8 +79,6 @@ struct Group<'a> {
     span: Duration,
     /// When it began, or when somebody last looked whether it is steady.
     observed_at: Time,
-    /// How often nothing was found.
-    vain: u32,
     stage: Stage<'a>,
     /// When somebody looks at it next; [`Time::MAX`] for never.
     looks_at: Time,
@@ -389,13 +385,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
 
     /// Nothing was found: somebody looks at the group again after a longer time.
     fn observe_longer(&mut self, group: &mut Group<'a>) {
-        group.vain += 1;
         group.span = (group.span + group.span / 2).min(self.longest_span());
-        if group.vain < EAGER || group.vain.is_power_of_two() {
-            self.listen_to(group);
-        } else {
-            group.looks_at = self.now + group.span;
-        }
+        self.listen_to(group);
     }
 
     /// From now on, what comes to the hosts of a group is heard, to find a period in that.
@@ -423,7 +414,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
 
     /// The state of a group recurs: it sleeps until its first message nears its end.
     fn sleep_by_periods(&mut self, group: &mut Group<'a>, found: Recurrence) {
-        (group.vain, group.span) = (0, self.first_span());
+        group.span = self.first_span();
         if found.flows.is_empty() {
             // Nothing is under way, but what is late.
             group.looks_at = Time::MAX;
