@@ -46,8 +46,8 @@ pub enum Until {
 /// Who sends to whom.
 type Pairs = BTreeSet<(HostId, HostId)>;
 
-/// No more districts than this, since each is a part of its own ([`Cut`](crate::Cut)).
-const MOST: usize = 32;
+/// No more districts than a bond has bits. Each is a part of its own ([`Cut`](crate::Cut)).
+const MOST: usize = u32::BITS as usize;
 /// Of flows that belong to no job each is a bond, unless there are more: these last for the whole run.
 const MOST_FLOWS: usize = 256;
 

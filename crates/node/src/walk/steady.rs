@@ -7,10 +7,10 @@ use units::{Duration, FlowId, Time};
 
 use super::{Kind, Notes};
 
-/// Most observations that are kept. When there are more, every other one is forgotten.
-const MOST: usize = 9;
 /// Flows are steady only if so many observations, the last ones, say so, or more.
 const ASKED: usize = 5;
+/// Most observations that are kept. When there are more, every other one is forgotten: enough stay.
+const MOST: usize = 2 * ASKED - 1;
 /// Flows are steady if their rates between these differ by no more than this share (Wormhole, NSDI 2026, takes 5%) ...
 const THETA: f64 = 0.05;
 /// ... and if each flow has sent at least so many packets in between.
