@@ -1,7 +1,8 @@
-"""The gain of skipping, and its cost in accuracy: writes the tables and the picture of `docs/acceleration-measured.md`.
+"""The gain of skipping, and its cost in accuracy: writes the tables and the picture of `docs/acceleration-measured.md`,
+and the table of `docs/acceleration.md`.
 
     python examples/acceleration/error.py
-    python examples/acceleration/error.py apart web    # only these parts: error, models, apart, web
+    python examples/acceleration/error.py hops         # only these parts: error, models, apart, web, hops
 
 Each scenario is run whole and with `fast_forward`, on one thread. Results in `out/acceleration` are not run again.
 """
@@ -26,6 +27,7 @@ from clearway.reports.spec import SPEC
 
 BLUE, ORANGE, GREY = (SPEC["looks"]["colours"][name] for name in ("blue", "orange", "grey"))
 PAGE, PICTURE = Path("docs/acceleration-measured.md"), Path("docs/acceleration.png")
+SHORT_PAGE = Path("docs/acceleration.md")
 PFC = {"flow_control": "pfc"}
 # Every scheme, each with what it needs.
 WHO: dict[str, dict[str, Any]] = {
@@ -137,33 +139,12 @@ LATER = ("50ns", "100ns", "150ns")
 STEADY_OVER = ("dctcp", "dcqcn", "timely", "cubic", "newreno")
 LONG_JOBS_OVER = ("dctcp", "dcqcn", "timely", "swift")
 HUGE_SUM = '{ all_reduce = { bytes = "500MB" } }'
-LONG_JOBS = {
+LONG_JOBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ring, 500 MB": (NARROW + job(HUGE_SUM), LONG_JOBS_OVER),
     "halving and doubling, 500 MB": (NARROW + job(HUGE_SUM, 1, "halving_doubling"), LONG_JOBS_OVER),
     "all-to-all, 500 MB": (NARROW + job('{ all_to_all = { bytes = "500MB" } }'), LONG_JOBS_OVER),
 }
 SHORT_ITERATION = '{ compute = "20us" }, { all_reduce = { bytes = "120KB" } }'
-ITERATIONS = {
-    "halving and doubling, 40 x 1 MB, one switch": (
-        SWITCH + job(ITERATION, 40, "halving_doubling"),
-        ("rdma", "dctcp", "newreno", "swift"),
-    ),
-    "halving and doubling, 400 x 1 MB, one switch": (
-        SWITCH + job(ITERATION, 400, "halving_doubling"),
-        ("rdma", "dctcp"),
-    ),
-    "halving and doubling, 300 x 1 MB, 16 ranks, 2:1": (
-        NARROW + job(ITERATION, 300, "halving_doubling"),
-        ("rdma", "dctcp", "swift", "ndp", "pfabric"),
-    ),
-    "ring, 300 x 1 MB, 16 ranks, 2:1": (
-        NARROW + job(ITERATION, 300),
-        ("rdma", "dctcp", "swift", "ndp", "homa"),
-    ),
-    "ring, 2,000 x 120 KB, four ranks": (SMALL + job(SHORT_ITERATION, 2_000), tuple(WHO)),
-    "ring, 20,000 x 120 KB, four ranks": (SMALL + job(SHORT_ITERATION, 20_000), ("dctcp", "ndp", "uet")),
-}
-"""Jobs of many iterations with short messages, over the transports that are named."""
 # Four ranks; four flows that share nothing; three that share a link.
 SCENES = {
     "150 iterations": SMALL + job(SHORT_ITERATION, 150),
@@ -256,6 +237,35 @@ MODELS = {
     "0.1 billion parameters, 100 iterations": (gpt(8, 768, 100), ("rdma", "dctcp")),
 }
 
+GAINS: dict[str, tuple[str, dict[str, Any], tuple[str, ...], tuple[str, ...]]] = {
+    "ring, 128 MB, 128 ranks at one switch": (
+        SWITCH + job('{ all_reduce = { bytes = "128MB" } }'),
+        {},
+        ("exact",),
+        ("rdma", "dctcp", "cubic"),
+    ),
+    "ring, 2 GB, 128 ranks at one switch": (SWITCH + job(LONGEST_SUM), {}, ("exact",), ("rdma", "dctcp", "cubic")),
+    "ring, 32 MB, 128 ranks in eight racks": (RACKS + job(SUM), {}, ("exact",), ("rdma", "dctcp")),
+    "halving and doubling, 40 x 1 MB, one switch": (
+        SWITCH + job(ITERATION, 40, "halving_doubling"),
+        {},
+        ("exact", "approximate"),
+        ("rdma", "dctcp"),
+    ),
+    **{
+        what: (toml, {}, ("exact", "approximate"), ("rdma", "dctcp"))
+        for what, (toml, _, _, _) in list(APART.items())[:2]
+    },
+    **{what: (toml, keys, ("approximate",), ("dctcp",)) for what, (toml, keys, _, _) in list(APART.items())[2:]},
+    **{
+        f"GPT of {what}": (toml, {}, ("approximate",), ("rdma", "dctcp"))
+        for what, (toml, _) in list(MODELS.items())[:3]
+    },
+    "five into one link, 200 MB": (STEADY["five into one link, 200 MB"], {}, ("approximate",), ("dctcp", "dcqcn")),
+    "permutation, 2:1, 100 MB": (STEADY["permutation, 2:1, 100 MB"], {}, ("approximate",), ("dctcp", "dcqcn")),
+}
+"""The scenarios of the table in packet-hops. None is run whole."""
+
 COMMITS: Counter[str] = Counter()
 """Of how many runs each commit is."""
 
@@ -331,6 +341,27 @@ def models() -> list[str]:
             lines.append(f"| {what} | {who} | {way} | {cost} | {same} | {off} |")
     what = "a pipeline of eight stages with eight micro-batches, 16 replicas, one rank per host, all at one switch"
     return [f"Jobs that train a GPT on 128 ranks ({what}):", "", *lines]
+
+
+def hops() -> list[str]:
+    """Packet-hops of the whole run, and those that are simulated when what repeats is skipped."""
+    lines = ["| scenario | transport | way | packet-hops | simulated | times fewer |"]
+    lines += ["| --- | --- | --- | ---: | ---: | ---: |"]
+    every = [
+        (what, toml, who, way, {**keys_of(who), **keys})
+        for what, (toml, keys, ways, over) in GAINS.items()
+        for who in over
+        for way in ways
+    ]
+    for what, toml, who, way, keys in every:
+        result = of(toml, f"{what}, {who}, {way[:5]}", fast_forward=way, **keys)
+        lines.append(line_of_hops(what, who, way, result.info["packet_hops"], result.info["skipped"]["packet_hops"]))
+    return lines
+
+
+def line_of_hops(what: str, who: str, way: str, hops: int, skipped: int) -> str:
+    """A line of that table."""
+    return f"| {what} | {who} | {way} | {hops:,} | {hops - skipped:,} | {hops / (hops - skipped):,.1f} |"
 
 
 def who_can() -> list[str]:
@@ -481,19 +512,17 @@ def error() -> list[str]:
     """The skipped share in each way, and the errors of estimates."""
     (exactly, some), (approximately, more) = exact(), approximate()
     of_jobs, most = approximate_jobs(LONG_JOBS, "mean message | furthest off", furthest)
-    of_iterations, even_more = approximate_jobs(ITERATIONS, "mean | 99th percentile", p99)
-    picture(pd.DataFrame([*some, *more, *most, *even_more]))
+    picture(pd.DataFrame([*some, *more, *most]))
     lines = ["![Speed and error of runs that skip](acceleration.png)", ""]
     lines += ["Exact, jobs of 128 ranks if not said otherwise:", "", *exactly, ""]
     lines += ["Exact, four hosts, what of all packets is skipped over each scheme:", "", *who_can(), ""]
     lines += ["Approximate, errors of completion times:", "", *approximately, ""]
-    lines += ["Approximate, jobs of 16 ranks in four racks with half as much room between racks:", "", *of_jobs, ""]
-    return [*lines, "Approximate, jobs of many iterations, with 128 ranks if not said otherwise:", "", *of_iterations]
+    return [*lines, "Approximate, jobs of 16 ranks in four racks with half as much room between racks:", "", *of_jobs]
 
 
 def main(names: list[str]) -> None:
     """Runs what has not been run, and writes the tables into the page."""
-    parts = {"error": error, "models": models, "apart": apart, "web": never}
+    parts = {"error": error, "models": models, "apart": apart, "web": never, "hops": hops}
     for name in names:
         if name not in parts:
             sys.exit(f"{name}: no part of the page; write one of {', '.join(parts)}")
@@ -505,7 +534,11 @@ def main(names: list[str]) -> None:
         lines = parts[name]()
         commits = ", ".join(f"{commit} ({runs} runs)" for commit, runs in COMMITS.most_common())
         source = f"`python examples/acceleration/error.py {name}` at commit {commits}, seed 1, one thread"
-        marked.put(PAGE, name, "\n".join([*lines, "", f"{source}, {platform.machine()}.", ""]))
+        marked.put(
+            SHORT_PAGE if name == "hops" else PAGE,
+            name,
+            "\n".join([*lines, "", f"{source}, {platform.machine()}.", ""]),
+        )
 
 
 if __name__ == "__main__":

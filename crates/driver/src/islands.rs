@@ -3,17 +3,14 @@
 //! They change with time. A job connects its nodes from its beginning to its end, and a message from its start to its
 //! end: each is a [`Bond`]. A district is a set of nodes that every bond connects as a whole or not at all, so an
 //! island is one district or several.
-//!
-//! The state of a switch is one, and so is its digest: it is in one island. But where its ports share nothing, not even
-//! memory, estimates may take it apart: then its ports may be in several islands ([`Islands::of_ports`]).
+//! The state of a switch is one, and so is its digest: it is in one island.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::Fabric;
-use node::Buffer;
 use petgraph::unionfind::UnionFind;
 use run::{FlowInfo, Plan};
-use units::{FlowId, HostId, LinkId, NodeId, SwitchId, Time, mix};
+use units::{FlowId, HostId, LinkId, SwitchId, Time, mix};
 
 /// A network's islands. All shortest paths between the two ends of a flow are in one of them, while the flow lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +19,6 @@ pub struct Islands {
     of: Vec<u32>,
     districts: usize,
     bonds: Vec<Bond>,
-    takes_apart: bool,
 }
 
 /// What makes one island of districts for some time.
@@ -50,8 +46,8 @@ pub enum Until {
 /// Who sends to whom.
 type Pairs = BTreeSet<(HostId, HostId)>;
 
-/// No more districts than this, since each is a part of its own ([`Cut`](crate::Cut)).
-const MOST: usize = 32;
+/// No more districts than a bond has bits. Each is a part of its own ([`Cut`](crate::Cut)).
+const MOST: usize = u32::BITS as usize;
 /// Of flows that belong to no job each is a bond, unless there are more: these last for the whole run.
 const MOST_FLOWS: usize = 256;
 
@@ -59,36 +55,20 @@ impl Islands {
     /// The whole network is one.
     pub fn one(plan: &Plan) -> Islands {
         let bond = Bond { districts: 1, from: Time::ZERO, until: Until::RunEnds };
-        Islands { of: vec![0; plan.fabric.links.len()], districts: 1, bonds: vec![bond], takes_apart: false }
+        Islands { of: vec![0; plan.fabric.links.len()], districts: 1, bonds: vec![bond] }
     }
 
-    /// Those of a plan's flows. Where failures or other changes to links come, the whole network is one.
+    /// Those of a plan's flows, which change with time where that gives more. Where failures or other changes to links
+    /// come, the whole network is one.
     pub fn of_flows(plan: &Plan) -> Islands {
-        Islands::of(plan, &whole_nodes(plan))
-    }
-
-    /// The same, but switches are taken apart where that gives more, and changes nothing for any packet.
-    pub fn of_ports(plan: &Plan) -> Islands {
-        let (pairs, nodes) = (all_pairs(plan), whole_nodes(plan));
-        if ports_share_nothing(plan) {
-            let each = together(plan, &Vec::from_iter(0..plan.fabric.links.len() as u32));
-            let [of_ports, of_nodes] = [&each, &nodes].map(|together| connected(plan, together, &pairs));
-            if busy_sets(plan, &pairs, &of_ports).len() > busy_sets(plan, &pairs, &of_nodes).len() {
-                return Islands { takes_apart: true, ..Islands::of(plan, &together(plan, &of_ports)) };
-            }
-        }
-        Islands::of(plan, &nodes)
+        let together = whole_nodes(plan);
+        let lasting = Islands::lasting(plan, &together);
+        Islands::by_time(plan, &together).filter(|by_time| by_time.districts > lasting.districts).unwrap_or(lasting)
     }
 
     /// Those of flows, if each flow lasts for the whole run. Where they are many, some are put together.
     pub fn that_last(plan: &Plan) -> Islands {
         Islands::lasting(plan, &whole_nodes(plan))
-    }
-
-    /// Those that change with time, where that gives more. `together` says which ports are never parted.
-    fn of(plan: &Plan, together: &UnionFind<u32>) -> Islands {
-        let lasting = Islands::lasting(plan, together);
-        Islands::by_time(plan, together).filter(|by_time| by_time.districts > lasting.districts).unwrap_or(lasting)
     }
 
     fn lasting(plan: &Plan, together: &UnionFind<u32>) -> Islands {
@@ -98,12 +78,7 @@ impl Islands {
         let (all, count) = (number.len().max(1), number.len().clamp(1, MOST));
         let district = |link: LinkId| number.get(&sets[link.index()]).map(|&number| (number * count / all) as u32);
         let bond = |district| Bond { districts: 1_u32 << district, from: Time::ZERO, until: Until::RunEnds };
-        Islands {
-            of: with_idle(plan, district),
-            districts: count,
-            bonds: (0..count).map(bond).collect(),
-            takes_apart: false,
-        }
+        Islands { of: with_idle(plan, district), districts: count, bonds: (0..count).map(bond).collect() }
     }
 
     /// `None` if there are too many districts.
@@ -131,7 +106,7 @@ impl Islands {
             until,
         };
         let bonds = bonds.into_iter().map(bond).collect();
-        Some(Islands { of, districts: number.len(), bonds, takes_apart: false })
+        Some(Islands { of, districts: number.len(), bonds })
     }
 
     /// How many districts there are.
@@ -148,20 +123,10 @@ impl Islands {
     pub fn bonds(&self) -> &[Bond] {
         &self.bonds
     }
-
-    /// Whether the ports of a switch may be in several districts.
-    pub fn take_switches_apart(&self) -> bool {
-        self.takes_apart
-    }
 }
 
-/// Whether no packet at one port of a switch ever changes what becomes of packets at others.
-fn ports_share_nothing(plan: &Plan) -> bool {
-    let no_flow_control = plan.scenario.flow_control.as_scheme().is_none();
-    matches!(plan.settings.buffer, Buffer::PerPort { .. }) && no_flow_control && ports_are_plain(plan)
-}
-
-/// The same, but for memory and flow control: links never change, and no scheme keeps anything in switches.
+/// Whether no packet at one port of a switch ever changes what becomes of packets at others, but for memory and flow
+/// control: links never change, and no scheme keeps anything in switches.
 pub(crate) fn ports_are_plain(plan: &Plan) -> bool {
     plan.changes.is_empty()
         && plan.reserved.is_none()
@@ -233,7 +198,7 @@ fn numbered<T: Ord>(of: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
 /// No node is taken apart. Where links change, paths may, and nothing is.
 fn whole_nodes(plan: &Plan) -> UnionFind<u32> {
     let links = plan.fabric.links.len();
-    let mut nodes = together(plan, &vec![0; links]);
+    let mut nodes = together(plan);
     if !plan.changes.is_empty() {
         (1..links as u32).for_each(|link| {
             nodes.union(0, link);
@@ -242,24 +207,18 @@ fn whole_nodes(plan: &Plan) -> UnionFind<u32> {
     nodes
 }
 
-/// By link, with the port at which it begins: ports are together that are at one host, or at one switch and in one set,
-/// and so are both ends of a link that can't lead from part to part ([`Fabric::clumps`]).
-fn together(plan: &Plan, set: &[u32]) -> UnionFind<u32> {
+/// By link, with the port at which it begins: ports of a node are together, and so are both ends of a link that can't
+/// lead from part to part ([`Fabric::clumps`]).
+fn together(plan: &Plan) -> UnionFind<u32> {
     let fabric = &plan.fabric;
-    let mut together = UnionFind::<u32>::new(set.len());
-    for (node, ports) in (0..).map(NodeId).zip(&fabric.ports) {
-        let at_host = fabric.as_host(node).is_some();
-        let mut first: BTreeMap<u32, LinkId> = BTreeMap::new();
-        for &link in ports {
-            let set = if at_host { 0 } else { set[link.index()] };
-            together.union(first.entry(set).or_insert(link).0, link.0);
-        }
+    let mut together = UnionFind::<u32>::new(fabric.links.len());
+    for ports in &fabric.ports {
+        ports.windows(2).for_each(|pair| _ = together.union(pair[0].0, pair[1].0));
     }
     let clump_of = fabric.clumps(plan.lookahead);
     for (id, link) in (0..).map(LinkId).zip(&fabric.links) {
-        let back = Fabric::reverse(id);
-        if clump_of[link.from.index()] == clump_of[link.to.index()] && set[id.index()] == set[back.index()] {
-            together.union(id.0, back.0);
+        if clump_of[link.from.index()] == clump_of[link.to.index()] {
+            together.union(id.0, Fabric::reverse(id).0);
         }
     }
     together

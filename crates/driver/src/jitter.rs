@@ -41,8 +41,7 @@ impl Jitter {
     /// A packet comes in at `at`. Returns when the host takes it in.
     #[inline]
     pub(crate) fn takes_in(&mut self, at: Time) -> Time {
-        let random = self.random.deciding("how long hosts take for packets (host.jitter)");
-        let time = Duration::from_ps(random.below(self.most.ps() + 1));
+        let time = Duration::from_ps(self.random.below(self.most.ps() + 1));
         self.last = self.last.max(at + time);
         self.last
     }

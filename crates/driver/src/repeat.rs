@@ -8,7 +8,7 @@ use node::walk::{HeaderWalk, visit_words};
 use node::{Packet, State, Walk};
 use run::{Host, HostJobs, Plan, RankEvent};
 use rustc_hash::FxHashMap;
-use units::{Duration, FlowId, HostId, Stream, Time, mix};
+use units::{Duration, FlowId, Time, mix};
 
 use crate::links::TIMELINE;
 use crate::nodes::{hash_what, size_of, what_of};
@@ -171,11 +171,6 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         // is early now stands where it stood, but it won't again.
         walk.same(slot.host.next_at() > next);
         slot.visit(walk, &());
-    }
-
-    /// The random streams of transports, host by host.
-    pub fn streams(&self) -> impl Iterator<Item = (HostId, &Stream)> {
-        self.hosts.iter().flat_map(|slot| slot.host.streams().map(|stream| (slot.host.id(), stream)))
     }
 
     /// What is next at a node is the first of several times. If one of them has moved and another has not, this may now

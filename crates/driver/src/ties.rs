@@ -21,8 +21,7 @@
 //!   than others in two ties of three, and goes first in every third instead of every second.
 //! - *All of a tie contend, wherever they go*: if every second tie is of packets for different ports, as of
 //!   acknowledgements between packets of data, going first there costs a turn and gains nothing, and one link goes
-//!   first whenever both packets are for one port. Also, a switch whose ports share nothing could not be taken apart
-//!   ([`Islands::of_ports`](crate::Islands::of_ports)).
+//!   first whenever both packets are for one port.
 //!
 //! Packets for different ports of a switch may contend for its memory. The order among them decides only about the last
 //! packet that fits, and is left as it falls.

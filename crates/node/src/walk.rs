@@ -38,8 +38,7 @@
 //! begins and ends with flows is repeated by the owner of its record.
 //!
 //! A state that does not recur, though its flows are steady, can be moved ahead approximately: times by the time, and
-//! positions by what flows do on average ([`History`]). So can one in which messages of a job follow each other again
-//! and again, but never in exactly the same way ([`Amounts::of_rounds`]).
+//! positions by what flows do on average ([`History`]).
 //!
 //! No field can be left out. One without an attribute must be equal, so a position that is not called one keeps the
 //! state from recurring, and never makes skipping wrong. What can't be moved refuses ([`Walk::refuse`]), and such a run
@@ -47,7 +46,6 @@
 
 mod notes;
 mod recurrence;
-mod rounds;
 mod state;
 mod steady;
 mod values;
@@ -60,8 +58,6 @@ use units::{FlowId, HostId, Stream};
 use crate::pool::Pool;
 use crate::retry::RetryMessage;
 use crate::{Header, Packet, Slots};
-
-use recurrence::rank;
 
 pub use recurrence::{Differs, Moves, Recurrence, recurrence};
 pub use state::{Each, InSlots, Items, State, is_any};
@@ -124,22 +120,19 @@ enum Task {
     },
     Shift {
         amounts: Arc<Amounts>,
-        names: Arc<Renamed>,
         count: usize,
         count_of: usize,
-        tally: usize,
     },
 }
 
-/// Where a part of the state begins: its first places among the values that must be the same, among those that move,
-/// and among counters.
+/// Where a part of the state begins: its first places among the values that must be the same, and among those that
+/// move.
 #[derive(Clone, Copy, Debug)]
 struct Begins {
     part: &'static str,
     node: u32,
     same: usize,
     moving: usize,
-    counts: usize,
 }
 
 /// The values of a state.
@@ -162,7 +155,7 @@ pub struct Notes {
     /// The largest share by which the next step of a control changes its rate.
     next_step: f64,
     /// Where the number of a flow makes a difference, so that no other flow can take its place.
-    numbered: Option<Differs>,
+    numbered: Option<((usize, u32), Differs)>,
     /// Random streams, each with its part of the state.
     streams: Vec<(usize, Stream)>,
     /// Whether something goes by the order of flows' numbers.
@@ -205,7 +198,8 @@ impl Walk {
     /// A walk that notes every value at the time `now`. `headers` has one entry for each transport, and one for frames
     /// of a flow control.
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
-        let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (same, moving, counts) = (Vec::new(), Vec::new(), Vec::new());
+        let parts = vec![Begins { part: "nothing", node: 0, same: 0, moving: 0 }];
         let (totals, counts_of, streams, by_number) = (Vec::new(), Vec::new(), Vec::new(), false);
         let (numbered, tallies, not_by_averages, next_step) = (None, Vec::new(), None, 0.0);
         let notes = Notes {
@@ -233,10 +227,9 @@ impl Walk {
         Walk::new(now, headers, task)
     }
 
-    /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`] and
-    /// [`Amounts::of_rounds`]. Flows get these `names`; those that have none keep theirs.
-    pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>, names: Arc<Renamed>) -> Walk {
-        Walk::new(now, headers, Task::Shift { amounts, names, count: 0, count_of: 0, tally: 0 })
+    /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`].
+    pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>) -> Walk {
+        Walk::new(now, headers, Task::Shift { amounts, count: 0, count_of: 0 })
     }
 
     fn new(now: Time, headers: Arc<[HeaderWalk]>, task: Task) -> Walk {
@@ -285,8 +278,8 @@ impl Walk {
     pub fn part(&mut self, name: &'static str, node: u32) {
         (self.part, self.node, self.port) = (name, node, 0);
         if let Task::Note(notes) = &mut self.task {
-            let (same, moving, counts) = (notes.same.len(), notes.moving.len(), notes.counts.len());
-            notes.parts.push(Begins { part: name, node, same, moving, counts });
+            let (same, moving) = (notes.same.len(), notes.moving.len());
+            notes.parts.push(Begins { part: name, node, same, moving });
         }
     }
 
@@ -299,7 +292,9 @@ impl Walk {
     /// Says why the state can't be moved ahead. The first reason counts: of what is said of the whole network, then of
     /// links, switches and hosts in the order of their numbers.
     pub fn refuse(&mut self, why: impl Into<String>) {
-        let place = if self.part == "agenda" { (0, 0) } else { (1 + rank(self.part), self.node) };
+        let Walk { part, node, .. } = *self;
+        let (rank, node) = Begins { part, node, same: 0, moving: 0 }.rank();
+        let place = if part == "agenda" { (0, 0) } else { (1 + rank, node) };
         if self.refusal.as_ref().is_none_or(|known| place < known.0) {
             self.refusal = Some((place, why.into()));
         }
@@ -339,15 +334,6 @@ impl Walk {
         self.same(*time != Time::MAX);
         if *time != Time::MAX {
             self.moment(Kind::Wakes, time);
-        }
-    }
-
-    /// As [`Walk::time`], for a time that may be missing.
-    #[inline]
-    pub fn time_if_any(&mut self, time: &mut Option<Time>) {
-        self.same(time.is_some());
-        if let Some(time) = time {
-            self.time(time);
         }
     }
 
@@ -453,7 +439,7 @@ impl Walk {
     pub fn flow(&mut self, flow: &mut FlowId) {
         let mut number = u64::from(flow.0);
         self.moving(Kind::Flow, &mut number);
-        if let Task::Ahead { names, .. } | Task::Shift { names, .. } = &self.task
+        if let Task::Ahead { names, .. } = &self.task
             && let Some(name) = names.get(flow)
         {
             *flow = *name;
@@ -471,10 +457,9 @@ impl Walk {
     /// What follows depends on the numbers of flows, in the way that `what` says: no flow can take another's place.
     pub fn numbered(&mut self, what: &'static str) {
         if let Task::Note(notes) = &mut self.task {
-            let differs = notes.differs(None, None, what);
-            let place = |of: &Differs| (rank(of.part), of.node);
-            if notes.numbered.as_ref().is_none_or(|known| place(&differs) < place(known)) {
-                notes.numbered = Some(differs);
+            let of = notes.parts.last().expect("a walk begins with a part");
+            if notes.numbered.as_ref().is_none_or(|known| of.rank() < known.0) {
+                notes.numbered = Some((of.rank(), of.differs(what)));
             }
         }
     }
@@ -662,17 +647,11 @@ impl Walk {
                 *counter += by;
                 by
             }
-            Task::Shift { amounts, tally, .. } => {
-                *tally += 1;
-                let by = amounts.tallies.get(*tally - 1).copied().unwrap_or(0);
-                *counter += by;
-                by
-            }
+            Task::Shift { .. } => 0,
         }
     }
 
-    /// Positions of flows can't be moved by averages. The state may still be moved ahead where it recurs, or where
-    /// rounds are alike.
+    /// Positions of flows can't be moved by averages. The state may still be moved ahead where it recurs.
     pub fn not_by_averages(&mut self, why: &'static str) {
         if let Task::Note(notes) = &mut self.task {
             notes.not_by_averages = Some(why);

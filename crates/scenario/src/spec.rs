@@ -154,9 +154,8 @@ pub enum FastForward {
     /// All results are those of the whole run. It needs `timing = "ideal"`, since what is random does not recur, and a
     /// transport that says how its state moves. It pays where traffic is steady, as in training jobs.
     Exact,
-    /// Besides, flows that are steady are moved ahead by what they do on average, though the state has not recurred,
-    /// and iterations of a job that are alike are repeated. Results are then estimates, and the digest begins with "~":
-    /// it tells two estimates apart and is no whole run's.
+    /// Besides, flows that are steady are moved ahead by what they do on average, though the state has not recurred.
+    /// Results are then estimates, and the digest begins with "~": it tells two estimates apart and is no whole run's.
     Approximate,
 }
 

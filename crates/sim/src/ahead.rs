@@ -10,15 +10,15 @@
 //! In approximate mode the state is observed from time to time. If its flows are steady though it has not recurred, it
 //! is moved ahead by what they do on average ([`History`]), from sample to sample, until a flow nears its end.
 //!
-//! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`]. If it
-//! never does, approximate mode repeats rounds that are alike: see [`rounds`]. Where messages are long, most of each
-//! is skipped even while such a period is simulated. So a period may have parts that were skipped: see [`course`].
+//! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`]. Where
+//! messages are long, most of each is skipped even while such a period is simulated. So a period may have parts that
+//! were skipped: see [`course`].
 //!
 //! Islands of the network that share no flow ([`driver::Islands`]) are skipped apart: each looks for its own period,
 //! and has its own time ([`island`]). Which islands there are changes as jobs and messages begin and end ([`islands`]).
 //! While the engine comes to the time up to which an island was moved ahead, events of what was skipped because it
-//! recurred echo in it ([`crate::part::Echo`]). A packet that goes from one island to another shows that they are none.
-//! If nothing was skipped before that, the run goes on without them, and otherwise it begins anew ([`Breach`]).
+//! recurred echo in it ([`crate::part::Echo`]). A packet that goes from one island to another shows that they are none:
+//! the run begins anew ([`Breach`]).
 //!
 //! In approximate mode groups of hosts in an island sleep while they are steady, each by itself: see [`groups`].
 //!
@@ -33,7 +33,6 @@ mod island;
 mod islands;
 mod own;
 mod period;
-mod rounds;
 mod turnover;
 
 use std::cell::RefCell;
@@ -75,8 +74,7 @@ pub struct Skipped {
     pub reason: Option<String>,
 }
 
-/// A packet has gone from one island to another after something was skipped: what was taken for islands are none, and
-/// the run is void.
+/// A packet has gone from one island to another: what was taken for islands are none, and the run is void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
     OfIslands,
@@ -141,12 +139,9 @@ pub(crate) fn run<P: Probe>(
 ) -> Result<(Finish, Skipped), Breach> {
     let connections = Connections::new(plan, islands, cut.districts());
     let run = RefCell::new(Run::new(plan, parts, connections, groups.then_some(cut), threads, bounds, watch));
-    let (end, ended) = loop {
-        match live(&run) {
-            Over::Ended(end, ended) => break (end, ended),
-            Over::Breached(Breach::OfIslands) if !run.borrow().is_void() => run.borrow_mut().join_all(),
-            Over::Breached(breach) => return Err(breach),
-        }
+    let (end, ended) = match live(&run) {
+        Over::Ended(end, ended) => (end, ended),
+        Over::Breached(breach) => return Err(breach),
     };
     let Run { windows, skipped, why_stuck: stuck, .. } = run.into_inner();
     let outcome = Outcome { end, ended, windows, open_until: None };
@@ -253,20 +248,9 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         self.asleep.iter().all(|(of, count)| *count == 0 || islands.contains(of))
     }
 
-    /// Whether a packet that has left its island can't have been where it should.
-    fn is_void(&self) -> bool {
-        self.skipped.skips > 0 || self.connections.takes_apart
-    }
-
     /// By part, whether it is in this island.
     fn parts_of(&self, island: u32) -> Vec<bool> {
         self.connections.islands_of_parts(&[island]).into_iter().map(|of| of != 0).collect()
-    }
-
-    /// The whole network is one island from now on.
-    fn join_all(&mut self) {
-        self.connections.connect_all();
-        self.skipped.islands = 0;
     }
 
     /// Whether an island waits for a time that has not come.
@@ -290,11 +274,10 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         // If no window began, the engine's end is zero.
         let end = if end == Time::ZERO { self.window_end } else { end };
         self.window_end = open_until.unwrap_or(end);
-        let breached = self.parts.iter().any(|part| part.0.links.carrier.breached);
         if self.parts.iter().any(|part| part.0.strayed) {
             return Some(Over::Breached(Breach::OfGroups));
         }
-        if breached && self.is_void() {
+        if self.parts.iter().any(|part| part.0.links.carrier.breached) {
             return Some(Over::Breached(Breach::OfIslands));
         }
         // What sleeps has no events, but it will go on.
@@ -319,7 +302,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
             self.stirs += 1;
             self.waits.values_mut().for_each(|until| *until = end.min(*until));
         }
-        breached.then_some(Over::Breached(Breach::OfIslands))
+        None
     }
 
     /// How many packet-hops must be simulated before looking may cost more.

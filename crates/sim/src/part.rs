@@ -80,12 +80,7 @@ impl Memory {
 #[derive(Clone, Copy)]
 pub(crate) enum LinkRxRef {
     Here(u32),
-    There {
-        part: u32,
-        link_rx: u32,
-    },
-    /// Out of the island: a port of a switch that was taken apart.
-    Nowhere,
+    There { part: u32, link_rx: u32 },
 }
 
 impl Carrier for Memory {
@@ -96,10 +91,6 @@ impl Carrier for Memory {
     fn carry(links: &mut Links<Memory>, link_tx: u32, Departure { at, .. }: Departure, id: PacketId) {
         match links.link_txs[link_tx as usize].sender {
             LinkRxRef::Here(link_rx) => links.put(link_rx, id, at),
-            LinkRxRef::Nowhere => {
-                links.carrier.breached = true;
-                links.pool.remove(id);
-            }
             LinkRxRef::There { part, link_rx } => {
                 links.carrier.breached |= links.carrier.is_beyond(part);
                 let slot = links.pool.remove(id);
@@ -118,14 +109,11 @@ impl Carrier for Memory {
 
 /// The network cut into parts, each with a probe of its own.
 pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &ReceivedBytes, probe: impl FnMut() -> P) -> Vec<Part<P>> {
-    let fabric = &plan.fabric;
     let sender = |link: Option<LinkId>| {
-        let Some(link) = link else { return LinkRxRef::Nowhere };
+        let link = link.expect("a node is in one part");
         let (here, there, link_rx) = (cut.sender_of(link), cut.receiver_of(link), cut.link_rx_of(link));
         match here == there {
             true => LinkRxRef::Here(link_rx),
-            // Only where a switch was taken apart: no flow's packets come here.
-            false if fabric.delay(link) < plan.lookahead => LinkRxRef::Nowhere,
             false => LinkRxRef::There { part: there as u32, link_rx },
         }
     };

@@ -177,9 +177,7 @@ fn run_once(
         FastForward::Off => 1,
         // Where something outside sees what the run does, it may not begin anew.
         _ if links.is_some() => 1,
-        // Probes look at whole switches, and so does a digest.
-        FastForward::Approximate if unwatched => WAYS.len(),
-        FastForward::Exact | FastForward::Approximate => WAYS.len() - 1,
+        FastForward::Exact | FastForward::Approximate => WAYS.len(),
     };
     // Skipping needs a log of the arrivals at nodes, which a driver without probes does not keep.
     match unwatched && plan.scenario.skips() == FastForward::Off {
@@ -189,7 +187,7 @@ fn run_once(
 }
 
 /// How islands are found. The last one is tried first; when a packet leaves its island, the one before.
-const WAYS: [fn(&Plan) -> Islands; 4] = [Islands::one, Islands::that_last, Islands::of_flows, Islands::of_ports];
+const WAYS: [fn(&Plan) -> Islands; 3] = [Islands::one, Islands::that_last, Islands::of_flows];
 
 /// Runs a plan under some kind of probe, with islands that are found in one of these ways.
 fn run_watched<P: Probe>(
@@ -236,10 +234,9 @@ fn run_watched<P: Probe>(
     drivers.iter_mut().for_each(Driver::end);
     let mut result = conclude(plan, &cut, &drivers, threads, &finish);
     // Packets of skipped time are in digests only where each of them is known to come as in the whole run.
-    // A switch that was taken apart has one for each of its parts.
     let estimates = plan.scenario.skips() == FastForward::Approximate;
     let skips = skipped.as_ref().is_some_and(|skipped| skipped.skips > 0);
-    if estimates && (skips || islands.take_switches_apart()) {
+    if estimates && skips {
         result.info.digest.insert(0, '~');
     }
     if skipped.as_ref().is_some_and(|skipped| skipped.estimated_ps > 0) {

@@ -161,7 +161,7 @@ impl QueueDiscipline for TrimmingQueues {
         });
         if headers_fit
             && gives_way
-            && cx.random.deciding("which packet is trimmed").chance(0.5)
+            && cx.random.chance(0.5)
             && let Some(victim) = data.pop_last(cx.pool)
         {
             let since = cx.pool.get(victim).transit.at;

@@ -13,33 +13,22 @@ pub const fn mix(a: u64, b: u64) -> u64 {
 /// A random stream (xoshiro256++) that depends on (seed, entity, purpose) alone.
 ///
 /// Draws use integer arithmetic and `libm`, so they are equal on every machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Where the generator is. It is written out here because a checkpoint needs these words.
     words: [u64; 4],
     /// How often it was drawn from where only one thing could come out.
     idle: u64,
-    /// The outcome of the last draw with a name.
-    what: Option<&'static str>,
 }
-
-/// Streams are equal from which the same will be drawn.
-impl PartialEq for Stream {
-    fn eq(&self, other: &Stream) -> bool {
-        (self.words, self.idle) == (other.words, other.idle)
-    }
-}
-
-impl Eq for Stream {}
 
 impl Stream {
     /// The stream of `entity` for `purpose` (a short name, such as "spray") under the run's `seed`.
     pub fn new(seed: u64, entity: u64, purpose: &str) -> Stream {
         let purpose = purpose.bytes().fold(0u64, |hash, byte| mix(hash, u64::from(byte)));
-        Stream { words: seeded(mix(mix(seed, entity), purpose)), idle: 0, what: None }
+        Stream { words: seeded(mix(mix(seed, entity), purpose)), idle: 0 }
     }
 
-    /// All of it but what the last draw was for.
+    /// All of it.
     pub(crate) fn saved(&self) -> [u64; 5] {
         let [a, b, c, d] = self.words;
         [a, b, c, d, self.idle]
@@ -47,7 +36,7 @@ impl Stream {
 
     /// The stream of which this was all.
     pub(crate) fn from_saved([a, b, c, d, idle]: [u64; 5]) -> Stream {
-        Stream { words: [a, b, c, d], idle, what: None }
+        Stream { words: [a, b, c, d], idle }
     }
 
     /// 64 random bits.
@@ -87,18 +76,6 @@ impl Stream {
         // If it was drawn from otherwise, too, it is now elsewhere.
         (0..times).for_each(|_| copy.draw_idly());
         (copy == *self).then_some(times)
-    }
-
-    /// The stream, for a draw that decides what `what` says: a clause that tells a user what is random.
-    #[inline]
-    pub fn deciding(&mut self, what: &'static str) -> &mut Stream {
-        self.what = Some(what);
-        self
-    }
-
-    /// The outcome of the last draw with such a name.
-    pub fn decided(&self) -> Option<&'static str> {
-        self.what
     }
 
     /// Uniform in [0, 1), 53 bits.

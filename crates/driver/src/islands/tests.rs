@@ -1,5 +1,6 @@
 use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq};
 use run::Plan;
+use units::NodeId;
 
 use super::*;
 use crate::Cut;
@@ -52,50 +53,20 @@ fn a_flow_connects_what_it_may_pass_while_it_lasts() {
     assert_eq!(islands.bonds(), [bond(0, 0b001), bond(1, 0b010), bond(2, 0b101)]);
 }
 
-/// Flows that pass the same switches, but by other ports. Where ports share memory, they are one island.
-#[test]
-fn switches_are_taken_apart_whose_ports_no_flow_connects() {
-    let pairs = [(0, 2), (1, 3), (4, 6), (8, 9), (5, 5 + 2)];
-    let apart = plan(RACKS, &pairs);
-    let (islands, of_flows) = (Islands::of_ports(&apart), Islands::of_flows(&apart));
-    assert!(islands.take_switches_apart() && !of_flows.take_switches_apart());
-    // Racks 0 and 1, racks 2 and 3, and rack 4: the first ones share spines. Each flow has its ports at hosts.
-    let district = |link: LinkId| islands.district_of(link);
-    let spine = &apart.fabric.ports[18];
-    assert_eq!(district(spine[0]), district(spine[1]));
-    assert_eq!(district(spine[2]), district(spine[3]));
-    assert_ne!(district(spine[0]), district(spine[2]));
-    let reaches = |from: usize, to: usize| {
-        let [from, to] = [from, to].map(|host| 1_u32 << district(apart.fabric.ports[host][0]));
-        let mut all = from;
-        for _ in islands.bonds() {
-            let near = islands.bonds().iter().filter(|bond| bond.districts & all != 0);
-            all = near.fold(all, |all, bond| all | bond.districts);
-        }
-        all & to != 0
-    };
-    assert!(reaches(0, 3) && reaches(4, 7) && reaches(8, 9));
-    assert!(!reaches(0, 4) && !reaches(0, 8) && !reaches(4, 8));
-    let shared = plan(&format!("{RACKS}\nswitch.buffer.shared.bytes = \"12MB\""), &pairs);
-    assert_eq!(Islands::of_ports(&shared), Islands::of_flows(&shared));
-}
-
 #[test]
 fn a_network_whose_links_fail_is_one_island() {
     let plan = plan(&format!("{RACKS}\n[[failure]]\nlink = [\"leaf0\", \"host1\"]\nat = \"2ms\""), &[(0, 1), (2, 3)]);
     assert_eq!(Islands::of_flows(&plan), Islands::one(&plan));
-    assert_eq!(Islands::of_ports(&plan), Islands::one(&plan));
 }
 
 #[test]
 fn there_are_no_more_islands_than_parts_make_sense() {
     let pairs: Vec<(u32, u32)> = (0..40).map(|rack| (2 * rack, 2 * rack + 1)).collect();
     let plan = plan("leaf_spine = { racks = 40, hosts_per_rack = 2, spines = 2 }", &pairs);
-    for islands in [Islands::of_flows(&plan), Islands::of_ports(&plan)] {
-        assert_eq!(islands.districts(), MOST);
-        let of: Vec<usize> = (0..80).map(|host| of_node(&plan, &islands, host)).collect();
-        assert!(of.is_sorted() && of[79] == MOST - 1);
-    }
+    let islands = Islands::of_flows(&plan);
+    assert_eq!(islands.districts(), MOST);
+    let of: Vec<usize> = (0..80).map(|host| of_node(&plan, &islands, host)).collect();
+    assert!(of.is_sorted() && of[79] == MOST - 1);
 }
 
 proptest::proptest! {
@@ -109,7 +80,7 @@ proptest::proptest! {
         let fabric = [RACKS, "fat_tree = { k = 4 }", "torus = { dims = [4, 3] }"][fabric];
         let pairs: Vec<(u32, u32)> = pairs.iter().map(|&(from, to)| (from, to + u32::from(to >= from))).collect();
         let plan = plan(fabric, &pairs);
-        for islands in [Islands::that_last, Islands::of_flows, Islands::of_ports].map(|of| of(&plan)) {
+        for islands in [Islands::that_last, Islands::of_flows].map(|of| of(&plan)) {
             check(&plan, &islands, parts)?;
         }
     }
@@ -137,8 +108,7 @@ fn check(plan: &Plan, islands: &Islands, parts: usize) -> Result<(), TestCaseErr
         prop_assert!(ranges[islands.district_of(link)].contains(&cut.sender_of(link)));
         // Packets of a flow that leave a part take as long as a window, or longer.
         let within = cut.sender_of(link) == cut.receiver_of(link);
-        let one = islands.district_of(link) == islands.district_of(Fabric::reverse(link));
-        prop_assert!(within || plan.fabric.delay(link) >= plan.lookahead || islands.take_switches_apart() && !one);
+        prop_assert!(within || plan.fabric.delay(link) >= plan.lookahead);
     }
     if *islands == Islands::one(plan) {
         let plain = Cut::new(plan, parts);

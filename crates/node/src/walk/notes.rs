@@ -2,9 +2,15 @@
 
 use std::ops::Range;
 
-use super::{Begins, Differs, Notes};
+use super::Notes;
 
 impl Notes {
+    /// Whether they are of the same parts of a network.
+    pub(super) fn has_parts_of(&self, other: &Notes) -> bool {
+        let others = other.parts.iter().map(|of| (of.part, of.node));
+        self.parts.iter().map(|of| (of.part, of.node)).eq(others)
+    }
+
     /// Why positions of flows can't be moved by averages, if somebody has said so.
     pub fn not_by_averages(&self) -> Option<&'static str> {
         self.not_by_averages
@@ -16,18 +22,6 @@ impl Notes {
         let ends = ends.chain([self.same.len() + self.moving.len()]);
         let parts = self.parts.iter().zip(ends).filter(|(of, _)| matches!(of.part, "link" | "switch" | "host"));
         parts.map(|(of, end)| end - of.same - of.moving).sum()
-    }
-
-    /// The part of the state to which a place among the values that must be the same belongs, or among those that
-    /// move.
-    pub(super) fn differs(&self, same: Option<usize>, moving: Option<usize>, what: &'static str) -> Differs {
-        let begun = |of: &&Begins| match (same, moving) {
-            (Some(at), _) => of.same <= at,
-            (None, Some(at)) => of.moving <= at,
-            (None, None) => true,
-        };
-        let (part, node) = self.parts.iter().take_while(begun).last().map_or(("nothing", 0), |of| (of.part, of.node));
-        Differs { part, node, what, drawn: false }
     }
 
     /// The values of a part that must be the same.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use units::{Duration, FlowId, Stream, Time};
+use units::{Duration, FlowId, Time};
 
 use super::{Begins, Kind, Notes};
 
@@ -48,58 +48,56 @@ pub struct Differs {
     pub part: &'static str,
     /// The node.
     pub node: u32,
-    /// What kind of value; or what was drawn at random.
+    /// What kind of value.
     pub what: &'static str,
-    /// Whether it was drawn at random.
-    pub drawn: bool,
 }
 
 impl fmt::Display for Differs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Differs { part, node, what, drawn } = self;
-        write!(f, "{part} {node}: {what} {}", if *drawn { "is drawn at random" } else { "differs" })
+        let Differs { part, node, what } = self;
+        write!(f, "{part} {node}: {what} differs")
     }
 }
 
 /// Whether a state is what it was at an earlier time, and what moves.
 ///
 /// # Errors
-/// The first thing that is not what it was. It is the same however the network is divided among threads: what is drawn
-/// at random and has a name, or else the first by kind of node and by its number.
+/// The first thing that is not what it was, by kind of node and by its number: it is the same however the network is
+/// divided among threads.
 pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
-    compare(before, after).map_err(|differs| first_difference(before, after).unwrap_or(differs))
-}
-
-/// The same, but what is not as it was is the first thing in the order in which values were noted.
-fn compare(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
-    let other = before.same.iter().zip(&after.same).position(|(one, other)| one != other);
-    if let Some(at) = other {
-        return Err(after.differs(Some(at), None, "a value"));
+    let sizes = |of: &Notes| (of.counts.len(), of.counts_of.len(), of.streams.len());
+    if !before.has_parts_of(after) || sizes(before) != sizes(after) {
+        return Err(Differs { part: "nothing", node: 0, what: "the number of values" });
     }
-    if before.same.len() != after.same.len() || before.counts.len() != after.counts.len() {
-        return Err(after.differs(None, None, "the number of values"));
-    }
-    if before.moving.len() != after.moving.len() {
-        return Err(after.differs(None, None, "the number of times and positions"));
+    let mut order: Vec<usize> = (0..after.parts.len()).collect();
+    order.sort_by_key(|&at| after.parts[at].rank());
+    let other = order.iter().find(|&&at| before.same[before.same_of(at)] != after.same[after.same_of(at)]);
+    if let Some(&at) = other {
+        return Err(after.parts[at].differs("a value"));
     }
     let draws = draws(before, after)?;
-    let mut compared = Compared::of(before, after);
-    let mut moves = Vec::with_capacity(after.moving.len());
-    for (at, (&one, &other)) in before.moving.iter().zip(&after.moving).enumerate() {
-        match compared.moves_by(one, other) {
-            Ok(by) => moves.push(by),
-            Err(what) => return Err(after.differs(None, Some(at), what)),
+    let mut compared = Compared { period: after.now - before.now, now: after.now, ..Compared::default() };
+    let mut moving = vec![0; after.moving.len()];
+    for part in order {
+        let (was, is) = (before.moving_of(part), after.moving_of(part));
+        if was.len() != is.len() {
+            return Err(after.parts[part].differs("the number of times and positions"));
+        }
+        for (was, is) in was.zip(is) {
+            let by = compared.moves_by(before.moving[was], after.moving[is]);
+            moving[is] = by.map_err(|what| after.parts[part].differs(what))?;
         }
     }
+    let differs = |what| Differs { part: "host", node: 0, what };
     let counts_of = compared.count_of(&before.counts_of, &after.counts_of);
-    let counts_of = counts_of.ok_or_else(|| after.differs(None, None, "what was counted of a flow"))?;
+    let counts_of = counts_of.ok_or_else(|| differs("what was counted of a flow"))?;
     let Compared { period, most, until, outside_until, flows, renaming, told, .. } = compared;
     let by_number = before.by_number || after.by_number;
     if by_number && !renaming.values().is_sorted() {
-        return Err(after.differs(None, None, "the order of flows' numbers"));
+        return Err(differs("the order of flows' numbers"));
     }
     let turnover = told || renaming.iter().any(|(one, other)| one != other);
-    if turnover && let Some(differs) = &after.numbered {
+    if turnover && let Some((_, differs)) = &after.numbered {
         return Err(differs.clone());
     }
     let less =
@@ -108,70 +106,38 @@ fn compare(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
     let flows = flows.into_iter().filter(|of| of.1.0 > 0).map(|(flow, (bytes, last))| (flow, bytes, last)).collect();
     // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
     let until = if turnover { until } else { until.min(outside_until) };
-    let moves = Arc::new(Moves { moving: moves, counts, totals, counts_of, tallies: tallies(before, after), draws });
+    let moves = Arc::new(Moves { moving, counts, totals, counts_of, tallies: tallies(before, after), draws });
     Ok(Recurrence { period, moves, most, until, flows, turnover, renaming, by_number })
 }
 
-/// Where a part of a state stands among the others. What is next at a node comes last, since it follows from others.
-pub(super) fn rank(part: &str) -> usize {
-    let all = ["link", "switch", "host", "totals"];
-    all.iter().position(|&known| known == part).unwrap_or(all.len())
-}
+impl Begins {
+    /// Where it stands among the others. What is next at a node comes last, since it follows from others.
+    pub(super) fn rank(&self) -> (usize, u32) {
+        let all = ["link", "switch", "host", "totals"];
+        (all.iter().position(|&known| known == self.part).unwrap_or(all.len()), self.node)
+    }
 
-/// The first thing of a single part that is not what it was.
-fn first_difference(before: &Notes, after: &Notes) -> Option<Differs> {
-    let mut order: Vec<usize> = (0..after.parts.len()).collect();
-    order.sort_by_key(|&at| (rank(after.parts[at].part), after.parts[at].node));
-    if !before.has_parts_of(after) || before.streams.len() != after.streams.len() {
-        return None;
+    pub(super) fn differs(&self, what: &'static str) -> Differs {
+        Differs { part: self.part, node: self.node, what }
     }
-    let differs = |at: usize, what, drawn| {
-        let Begins { part, node, .. } = after.parts[at];
-        Differs { part, node, what, drawn }
-    };
-    // By part with a stream that was drawn from: what was decided, if that has a name.
-    let mut drawn: BTreeMap<usize, Option<&'static str>> = BTreeMap::new();
-    for ((part, is), (_, was)) in after.streams.iter().zip(&before.streams) {
-        if is.idle_draws_since(was).is_none() {
-            let known = drawn.entry(*part).or_default();
-            *known = known.or(is.decided());
-        }
-    }
-    let named = |at: &usize| drawn.get(at).copied().flatten().map(|what| differs(*at, what, true));
-    let same = |&at: &usize| {
-        let (was, is) = (&before.same[before.same_of(at)], &after.same[after.same_of(at)]);
-        let other = was.iter().zip(is).any(|(one, other)| one != other);
-        let what = if other { "a value" } else { "the number of values" };
-        (was != is).then(|| differs(at, what, false))
-    };
-    let stream = |at: &usize| drawn.get(at).map(|_| differs(*at, "a random stream", false));
-    let mut compared = Compared::of(before, after);
-    let mut moving = |&at: &usize| {
-        let (was, is) = (&before.moving[before.moving_of(at)], &after.moving[after.moving_of(at)]);
-        let what = was.iter().zip(is).find_map(|(&one, &other)| compared.moves_by(one, other).err());
-        let more = (was.len() != is.len()).then_some("the number of times and positions");
-        what.or(more).map(|what| differs(at, what, false))
-    };
-    let first = order.iter().find_map(named).or_else(|| order.iter().find_map(same));
-    first.or_else(|| order.iter().find_map(stream)).or_else(|| order.iter().find_map(&mut moving))
 }
 
 /// By how much counters have moved that may be new.
-pub(super) fn tallies(before: &Notes, after: &Notes) -> Vec<u64> {
+fn tallies(before: &Notes, after: &Notes) -> Vec<u64> {
     let known: BTreeMap<_, _> = before.tallies.iter().copied().collect();
     after.tallies.iter().map(|(name, count)| count - known.get(name).copied().unwrap_or(0)).collect()
 }
 
 /// How often random streams were drawn from, if nothing depended on what came out.
 fn draws(before: &Notes, after: &Notes) -> Result<Vec<u64>, Differs> {
-    let draws = |((_, one), (part, other)): (&(usize, Stream), &(usize, Stream))| {
-        let (part, node) = after.parts.get(*part).map_or(("nothing", 0), |of| (of.part, of.node));
-        other.idle_draws_since(one).ok_or(Differs { part, node, what: "a random stream", drawn: false })
-    };
-    if before.streams.len() != after.streams.len() {
-        return Err(after.differs(None, None, "the number of random streams"));
-    }
-    before.streams.iter().zip(&after.streams).map(draws).collect()
+    let of = before.streams.iter().zip(&after.streams).map(|((_, was), (part, is))| {
+        let differs = || &after.parts[*part];
+        is.idle_draws_since(was).ok_or_else(differs)
+    });
+    let draws: Vec<_> = of.collect();
+    let first = draws.iter().filter_map(|of| of.as_ref().err()).min_by_key(|of| of.rank());
+    first.map_or(Ok(()), |of| Err(of.differs("a random stream")))?;
+    Ok(draws.into_iter().flatten().collect())
 }
 
 /// What has been found so far.
@@ -216,10 +182,6 @@ impl Default for Compared {
 }
 
 impl Compared {
-    fn of(before: &Notes, after: &Notes) -> Compared {
-        Compared { period: after.now - before.now, now: after.now, ..Compared::default() }
-    }
-
     /// By how much a value moves, or what of it is not as it was.
     fn moves_by(&mut self, one: (Kind, u64), other: (Kind, u64)) -> Result<u64, &'static str> {
         let ((kind, was), (other_kind, is)) = (one, other);

@@ -7,10 +7,10 @@ use units::{Duration, FlowId, Time};
 
 use super::{Kind, Notes};
 
-/// Most observations that are kept. When there are more, every other one is forgotten.
-const MOST: usize = 9;
 /// Flows are steady only if so many observations, the last ones, say so, or more.
 const ASKED: usize = 5;
+/// Most observations that are kept. When there are more, every other one is forgotten: enough stay.
+const MOST: usize = 2 * ASKED - 1;
 /// Flows are steady if their rates between these differ by no more than this share (Wormhole, NSDI 2026, takes 5%) ...
 const THETA: f64 = 0.05;
 /// ... and if each flow has sent at least so many packets in between.
@@ -85,7 +85,6 @@ pub struct Amounts {
     pub(super) counts: Vec<u64>,
     pub(super) totals: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
-    pub(super) tallies: Vec<u64>,
 }
 
 impl Amounts {
@@ -300,7 +299,6 @@ impl Steady {
             counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
             totals: self.totals.iter().map(|&by| more(by, 1)).collect(),
             counts_of: self.counts_of.iter().map(|&by| more(by, 1)).collect(),
-            tallies: Vec::new(),
         })
     }
 }

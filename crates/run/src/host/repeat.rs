@@ -1,17 +1,12 @@
 //! A host in a run that skips what repeats: what its state is, and what happened to it in skipped time.
 
 use node::Walk;
-use units::{Stream, Time};
+use units::Time;
 
 use super::Host;
 use crate::{FlowEvent, FlowRecord, Measured};
 
 impl Host {
-    /// The random streams of its transports.
-    pub fn streams(&self) -> impl Iterator<Item = &Stream> {
-        self.transports.iter().map(|slot| &slot.random)
-    }
-
     /// Adds a record of a flow in skipped time: what happened to the flow that it is like.
     pub fn record_again(&mut self, record: FlowRecord) {
         match record.fate {

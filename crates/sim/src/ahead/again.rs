@@ -1,13 +1,12 @@
 //! What happened to flows and ranks in a period, once more: ranks are told it again, of the flows that stand in the
-//! places of those. See [`turnover`](super::turnover) and [`rounds`](super::rounds).
+//! places of those. See [`turnover`](super::turnover).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use driver::{LogOfHost, Names};
 use node::Packet;
 use node::onward_path::Downstream;
-use node::walk::Renamed;
+use node::walk::{Recurrence, Renamed};
 use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, RankEvent};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time, mix};
@@ -49,13 +48,9 @@ impl<'a> Alike<'a> {
 
     /// Whether the network treats two flows alike.
     pub fn are(&self, one: FlowId, other: FlowId) -> bool {
-        self.are_in_kind(one, other) && self.take_one_path(&self.plan.flows.get(one), one, other)
-    }
-
-    /// The same, but their paths may differ.
-    pub fn are_in_kind(&self, one: FlowId, other: FlowId) -> bool {
+        let [info, of_other] = [one, other].map(|flow| self.plan.flows.get(flow));
         let what = |of: &FlowInfo| (of.src, of.dst, of.bytes, of.class, of.transport);
-        what(&self.plan.flows.get(one)) == what(&self.plan.flows.get(other))
+        what(&info) == what(&of_other) && self.take_one_path(&info, one, other)
     }
 
     /// Whether a hash sends the packets of both flows, and the answers to them, over the same paths.
@@ -86,15 +81,10 @@ pub(super) struct Logged<'l> {
     pub length: Duration,
     /// When it ended.
     pub end: Time,
-    /// By flow that stood somewhere at its beginning: the one that stood there at its end.
-    pub renaming: &'l BTreeMap<FlowId, FlowId>,
-    /// When ranks would next act by themselves, as of its beginning, if the state was the same at its end. `None` if it
-    /// was only like it.
-    pub ranks: Option<&'l [Time]>,
-    /// Which flows must keep their order by number.
-    pub ordered: &'l dyn Fn(FlowId) -> bool,
-    /// Which flows must keep their paths, since links or switches know them.
-    pub routed: &'l dyn Fn(FlowId) -> bool,
+    /// What has become of its beginning's state.
+    pub found: &'l Recurrence,
+    /// When ranks would next act by themselves, as of its beginning.
+    pub ranks: &'l [Time],
 }
 
 /// A logged period whose events are told to the ranks again, under other names of flows.
@@ -113,15 +103,12 @@ pub(super) struct RankReplay<'a> {
     pub length: Duration,
     /// When the logged period ended.
     end: Time,
-    /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays. `None` if
-    /// the state is only like that a period ago: then ranks act a little earlier or later than they did.
-    moves: Option<Vec<bool>>,
+    /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays.
+    moves: Vec<bool>,
     /// By host: what was recorded in the period.
     records: Vec<Recorded>,
     /// Places of flows that must keep their order by number, in this order.
     in_order: Vec<usize>,
-    /// Places of flows that must keep their paths, if those of others may change.
-    routed: Vec<usize>,
 }
 
 impl<'a> RankReplay<'a> {
@@ -145,10 +132,10 @@ impl<'a> RankReplay<'a> {
             RankEvent::Starts(flow) => Some(flow),
             _ => None,
         });
-        let first: Vec<FlowId> = logged.renaming.keys().copied().chain(begin).collect();
+        let first: Vec<FlowId> = logged.found.renaming.keys().copied().chain(begin).collect();
         let place: FxHashMap<FlowId, usize> = first.iter().copied().zip(0..).collect();
-        let mut renaming = Vec::with_capacity(logged.renaming.len());
-        for (flow, heir) in logged.renaming {
+        let mut renaming = Vec::with_capacity(logged.found.renaming.len());
+        for (flow, heir) in &logged.found.renaming {
             match place.get(heir) {
                 Some(&heir) => renaming.push((place[flow], heir)),
                 None => return Err("a flow of no job has come".to_owned()),
@@ -160,28 +147,12 @@ impl<'a> RankReplay<'a> {
         if records.iter().flat_map(Recorded::flows).chain(told_of).any(|flow| !place.contains_key(&flow)) {
             return Err("something happened to a flow of no job".to_owned());
         }
-        let moves =
-            logged.ranks.map(|before| ranks(hosts).zip(before).map(|(jobs, &was)| jobs.next_at() != was).collect());
-        let mut in_order: Vec<usize> = (0..first.len()).filter(|&place| (logged.ordered)(first[place])).collect();
+        let moves = ranks(hosts).zip(logged.ranks).map(|(jobs, &was)| jobs.next_at() != was).collect();
+        let mut in_order: Vec<usize> = if logged.found.by_number { (0..first.len()).collect() } else { Vec::new() };
         in_order.sort_unstable_by_key(|&place| first[place]);
-        let routed = (0..first.len()).filter(|&place| (logged.routed)(first[place])).collect();
         let called = first.clone();
         let Logged { length, end, .. } = *logged;
-        Ok(RankReplay {
-            alike,
-            told,
-            first,
-            place,
-            renaming,
-            called,
-            times: 0,
-            length,
-            end,
-            moves,
-            records,
-            in_order,
-            routed,
-        })
+        Ok(RankReplay { alike, told, first, place, renaming, called, times: 0, length, end, moves, records, in_order })
     }
 
     /// How many periods are repeated at once.
@@ -205,21 +176,15 @@ impl<'a> RankReplay<'a> {
             let Some(called) = self.repeat_once(&mut hosts, called, self.times + time + 1) else { break };
             names.later.push(called);
         }
-        let kept = names.later.iter().rposition(|called| self.keep_paths(called)).map_or(0, |last| last + 1);
+        let kept = names.later.len();
         if kept < most as usize {
-            // The failed attempt, or one too many, has changed the ranks: begin anew.
-            names.later.truncate(kept);
+            // The failed attempt has changed the ranks: begin anew.
             hosts = begin();
             for (time, called) in (0..).zip(std::iter::once(&self.called).chain(&names.later)).take(kept) {
                 self.repeat_once(&mut hosts, called, self.times + time + 1).expect("it was possible before");
             }
         }
         (names, hosts)
-    }
-
-    /// Whether flows that must keep their paths do, if they are called so.
-    fn keep_paths(&self, called: &[FlowId]) -> bool {
-        self.routed.iter().all(|&place| self.alike.are(self.called[place], called[place]))
     }
 
     /// Repeats one more period on these ranks. Returns the names of its flows, or `None` if the ranks do something
@@ -233,21 +198,17 @@ impl<'a> RankReplay<'a> {
         }
         let (mut started, mut taken) = (Vec::new(), 0);
         for &(host, at, told) in &self.told {
-            let mut now = at + shift;
+            let now = at + shift;
             let name = |flow| names[self.place[&flow]];
             let told = match told {
                 RankEvent::Starts(flow) => {
                     let heir = *started.get(taken)?;
                     taken += 1;
-                    self.are_alike(flow, heir).then(|| names[self.place[&flow]] = Some(heir))?;
+                    self.alike.are(flow, heir).then(|| names[self.place[&flow]] = Some(heir))?;
                     continue;
                 }
                 RankEvent::Woken => {
-                    let acts_at = hosts[host].next_at();
-                    if acts_at == Time::MAX || self.moves.is_some() && acts_at != now {
-                        return None;
-                    }
-                    now = acts_at;
+                    (hosts[host].next_at() == now).then_some(())?;
                     RankEvent::Woken
                 }
                 RankEvent::Delivered(flow) => RankEvent::Delivered(name(flow)?),
@@ -267,21 +228,13 @@ impl<'a> RankReplay<'a> {
         let mut acts = (0..).zip(hosts.iter().zip(acted));
         let as_before = acts.all(|(host, (jobs, was))| {
             let acts_at = jobs.next_at();
-            let as_before = match &self.moves {
-                Some(moves) => acts_at == if moves[host] { was + self.length } else { was },
-                None => (acts_at == Time::MAX) == (was == Time::MAX),
-            };
-            as_before && acts_at >= self.end + shift
+            acts_at == if self.moves[host] { was + self.length } else { was } && acts_at >= self.end + shift
         });
         if taken < started.len() || !as_before {
             return None;
         }
         let names = names.into_iter().collect::<Option<Vec<_>>>()?;
         self.in_order.iter().map(|&place| names[place]).is_sorted().then_some(names)
-    }
-
-    fn are_alike(&self, one: FlowId, other: FlowId) -> bool {
-        if self.moves.is_some() { self.alike.are(one, other) } else { self.alike.are_in_kind(one, other) }
     }
 
     /// Puts hosts into the state that they have after periods that were repeated: their ranks stand where these do, and

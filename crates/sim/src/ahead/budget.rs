@@ -40,18 +40,9 @@ impl Budget {
     /// How many packet-hops must be simulated before looking may cost more, if so many were simulated and skipped up to
     /// now.
     pub fn short_of(&self, simulated: u64, skipped: u64) -> u64 {
-        self.spent.saturating_sub(granted(simulated, skipped)) / HOP * SHARE
+        let granted = (FIRST + simulated / SHARE + skipped / OF_SAVED) * HOP;
+        self.spent.saturating_sub(granted) / HOP * SHARE
     }
-
-    /// Whether so many packet-hops may be logged now.
-    pub fn affords_log(&self, hops: u64, simulated: u64, skipped: u64) -> bool {
-        self.spent + hops * LOGGED_HOP <= granted(simulated, skipped)
-    }
-}
-
-/// What looking may cost where so many packet-hops were simulated and skipped.
-fn granted(simulated: u64, skipped: u64) -> u64 {
-    (FIRST + simulated / SHARE + skipped / OF_SAVED) * HOP
 }
 
 #[cfg(test)]
@@ -69,7 +60,5 @@ mod tests {
         assert_eq!(short, 100 * SHARE);
         assert_eq!((budget.short_of(short, 0), budget.short_of(0, 100 * OF_SAVED)), (0, 0));
         assert!(budget.short_of(short / 2, 0) > 0);
-        let log = HOP / LOGGED_HOP;
-        assert!(!budget.affords_log(log, short, 0) && budget.affords_log(log, short + SHARE, 0));
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use driver::{Log, LogOfHost, Stretch};
 use units::Time;
 
-use super::period::Period;
-use super::rounds::back;
+use super::period::{Period, back};
 use crate::part::Events;
 
 /// What has happened in an island, in order: what was logged, and periods that were skipped.

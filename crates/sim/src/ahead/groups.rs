@@ -35,8 +35,6 @@ use super::islands::{Ends, late};
 use super::own::Read;
 use super::period::{by_node, last_period_of_all};
 
-/// After so many failures to recur, a period is searched for more seldom.
-const EAGER: u32 = 14;
 /// A group is observed no more often than after so many times the first time of listening: in the time of more packets
 /// than each of its flows must have sent ([`History::steady`]), if it has a link of its own.
 const OBSERVED: u64 = 6;
@@ -81,8 +79,6 @@ struct Group<'a> {
     span: Duration,
     /// When it began, or when somebody last looked whether it is steady.
     observed_at: Time,
-    /// How often nothing was found.
-    vain: u32,
     stage: Stage<'a>,
     /// When somebody looks at it next; [`Time::MAX`] for never.
     looks_at: Time,
@@ -389,13 +385,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
 
     /// Nothing was found: somebody looks at the group again after a longer time.
     fn observe_longer(&mut self, group: &mut Group<'a>) {
-        group.vain += 1;
         group.span = (group.span + group.span / 2).min(self.longest_span());
-        if group.vain < EAGER || group.vain.is_power_of_two() {
-            self.listen_to(group);
-        } else {
-            group.looks_at = self.now + group.span;
-        }
+        self.listen_to(group);
     }
 
     /// From now on, what comes to the hosts of a group is heard, to find a period in that.
@@ -423,7 +414,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
 
     /// The state of a group recurs: it sleeps until its first message nears its end.
     fn sleep_by_periods(&mut self, group: &mut Group<'a>, found: Recurrence) {
-        (group.vain, group.span) = (0, self.first_span());
+        group.span = self.first_span();
         if found.flows.is_empty() {
             // Nothing is under way, but what is late.
             group.looks_at = Time::MAX;
@@ -445,25 +436,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
     /// If a group is steady, it sleeps until its first message nears its end or its observation is no longer trusted.
     /// Returns whether it does.
     fn sleeps_by_averages(&mut self, group: &mut Group<'a>, notes: &Notes) -> bool {
-        if let Some(why) = notes.not_by_averages() {
-            self.because(why);
-            return false;
-        }
-        group.history.add(notes);
-        self.spend(|budget| budget.noted(notes.of_network() as u64));
-        let Ok(steady) = group.history.steady() else {
-            self.because("flows are not steady");
-            return false;
-        };
-        let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
-        let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, group.span);
-        let until = notes.appointment().min(steady.until()).min(self.undisturbed_until()).min(group.turns.due());
-        let time = before_ends.min(steady.trusted()).min(until.since(self.now));
-        let time = Duration::from_ns(time.ps() / 1_000);
-        if time < group.span {
-            self.because("flows are steady for a short time only");
-            return false;
-        }
+        let until = self.undisturbed_until().min(group.turns.due());
+        let Some((steady, time)) = self.steady(&mut group.history, notes, group.span, until).0 else { return false };
         self.put_to_sleep(group, time, Way::Steady(steady));
         true
     }
@@ -505,9 +479,6 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
                 let walk = Walk::ahead(since, headers, moves, renamed, times);
                 let bytes = again.delivered_bytes() * times;
                 let time = again.length * times;
-                if passed == most {
-                    group.turns.pause(again.length, since + time + again.length);
-                }
                 told = Some((again, names, ranks));
                 (walk, time, Duration::ZERO, bytes)
             }
@@ -516,7 +487,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
                 let amounts = steady.next(time);
                 group.history.moved(&amounts);
                 let bytes = amounts.bytes();
-                (Walk::shift(since, headers, amounts, Arc::new(Renamed::default())), time, time, bytes)
+                (Walk::shift(since, headers, amounts), time, time, bytes)
             }
         };
         let hops = self.move_group(group, &times, walk, time);
@@ -533,7 +504,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             first.delivered_bytes += bytes;
         }
         self.count_skip(time, estimated);
-        self.skipped_hops(hops, false);
+        self.skipped_hops(hops);
         since + time
     }
 

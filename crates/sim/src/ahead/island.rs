@@ -10,10 +10,10 @@ use std::task::Poll;
 use driver::{Log, Names, Probe};
 use engine::Partition;
 use node::Walk;
-use node::walk::{Amounts, Differs, History, Notes, Recurrence, Renamed, Unsteady, recurrence};
+use node::walk::{Amounts, History, Notes, Recurrence, Renamed, Steady, Unsteady, recurrence};
 use run::{Host, HostJobs, Plan};
 use scenario::FastForward;
-use units::{Duration, HostId, Stream, Time};
+use units::{Duration, Time};
 
 use super::again::ranks_act_at;
 use super::budget::Budget;
@@ -21,7 +21,7 @@ use super::course::Course;
 use super::groups::Groups;
 use super::own::{Own, OwnMut};
 use super::period::{Period, by_node, period_of_all};
-use super::{Run, rounds, turnover};
+use super::{Run, turnover};
 
 /// The first span of listening is the time that so many full packets take on a host's link.
 pub(super) const FIRST_PACKETS: u64 = 24;
@@ -36,11 +36,7 @@ const MOST_PAUSE: u64 = 16;
 /// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
 pub(super) const FIRST_MULTIPLES: u32 = 2;
-/// In approximate mode no job is moved ahead by averages where all but one part of the time in so many is skipped
-/// because the state recurs.
-const ENOUGH: u64 = 100;
-/// The most periods that are ever tried. Where averages skip what does not recur, no more after the first ones than it
-/// would ever listen for.
+/// The most periods that are ever tried.
 pub(super) const MOST_MULTIPLES: u32 = 128;
 
 /// A part of the network that shares no flow with others.
@@ -61,19 +57,6 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// must have recorded of flows before somebody counts them.
     pub starts_wanted: usize,
     pub records_wanted: usize,
-    /// Whether nothing was skipped when somebody last looked for such a period.
-    pub turnovers_fail: bool,
-    /// How much its busiest host must have recorded of flows before somebody looks for rounds that are only alike.
-    pub rounds_wanted: usize,
-    pub under_way: rounds::UnderWay,
-    /// How much time was skipped within messages.
-    within: Duration,
-    /// Packet-hops that were skipped there, and in periods or rounds in which messages follow each other.
-    pub hops_within: u64,
-    pub hops_between: u64,
-    /// What looking within messages has cost, and whether that is what goes on now.
-    budget_within: Budget,
-    looks_within: bool,
     /// How much time was skipped by averages.
     estimated: Duration,
     /// What skips within messages goes no further than this.
@@ -114,14 +97,6 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             history: History::default(),
             starts_wanted: turnover::FIRST_STARTS,
             records_wanted: 0,
-            turnovers_fail: false,
-            rounds_wanted: rounds::FIRST_RECORDS,
-            under_way: rounds::UnderWay::default(),
-            within: Duration::ZERO,
-            hops_within: 0,
-            hops_between: 0,
-            budget_within: Budget::default(),
-            looks_within: false,
             estimated: Duration::ZERO,
             bound: Time::MAX,
             recording: None,
@@ -210,30 +185,18 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         course
     }
 
-    /// The packet-hops of its nodes that were simulated.
-    fn simulated(&self) -> u64 {
-        self.own_hops() - self.hops_within - self.hops_between
-    }
-
     /// Looking costs so much.
-    pub fn spend(&mut self, cost: impl Fn(&mut Budget)) {
+    pub fn spend(&self, cost: impl Fn(&mut Budget)) {
         cost(&mut self.run.borrow_mut().budget);
-        if self.looks_within {
-            cost(&mut self.budget_within);
-        }
     }
 
     /// Looks for something to skip, and skips it.
     async fn look(&mut self) {
         self.skip_turnovers().await;
-        if !self.is_exact() {
-            self.skip_rounds().await;
-        }
         self.look_within().await;
     }
 
-    /// Looks for something to skip within messages, and skips it. That may cost half of what it has saved itself: where
-    /// messages are short, more is saved between them.
+    /// Looks for something to skip within messages, and skips it.
     async fn look_within(&mut self) {
         let rest = self.bound.since(self.now);
         let idle = self.idle().min(rest);
@@ -246,15 +209,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.wake_all().await;
             return self.go(span).await;
         }
-        if self.budget_within.short_of(self.simulated(), 2 * self.hops_within) > 0 {
-            self.wake_all().await;
-            return self.go((span * MOST_PAUSE).min(rest)).await;
-        }
-        self.looks_within = true;
         if !self.look_in_groups().await {
             self.skip_within(span).await;
         }
-        self.looks_within = false;
     }
 
     /// The time until its next event, in which there is nothing to listen to. Zero while groups sleep, since these have
@@ -269,11 +226,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Listens for a span of time, and skips what repeats within messages, or is steady.
     async fn skip_within(&mut self, span: Duration) {
-        let (began, within) = (self.now, self.within);
         let recurs = match self.listen(span).await {
             None => false,
             Some(mut period) => {
-                let multiples = (FIRST_MULTIPLES << self.listening.vain.min(31)).min(self.most_multiples(period));
+                let multiples = (FIRST_MULTIPLES << self.listening.vain.min(16)).min(self.most_multiples(period));
                 let any = self.skip(&mut period, multiples, false).await;
                 while any && self.skip(&mut period, 1, false).await {}
                 any
@@ -287,14 +243,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             return;
         }
         self.listening.vain = if recurs { 0 } else { self.listening.vain + 1 };
-        // Where what recurs is skipped up to some appointment again and again, averages would save little more, and
-        // messages would not follow each other as they did. What was skipped because it recurred is as good an
-        // observation as what was simulated.
-        let most = (self.within - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
-        let enough = most && self.may_turn_over();
-        let longer = match self.is_exact() {
+        // Where the state recurs, nothing is estimated.
+        let longer = match self.is_exact() || recurs {
             true => self.listening.vain >= EAGER,
-            false => !enough && self.skip_steady(span),
+            false => self.skip_steady(span),
         };
         if recurs {
             self.listening.span = self.listening.first;
@@ -303,13 +255,14 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
     }
 
-    /// So many periods are tried at most.
+    /// So many periods are tried at most. While they are, flows are not observed. So where averages skip what does not
+    /// recur, no more are tried than it would ever listen for.
     fn most_multiples(&self, period: Duration) -> u32 {
-        if self.is_exact() {
-            return MOST_MULTIPLES;
-        }
         let audible = self.listening.most.ps() / period.ps();
-        audible.clamp(FIRST_MULTIPLES.into(), MOST_MULTIPLES.into()) as u32
+        match self.is_exact() {
+            true => MOST_MULTIPLES,
+            false => audible.clamp(FIRST_MULTIPLES.into(), MOST_MULTIPLES.into()) as u32,
+        }
     }
 
     pub fn is_exact(&self) -> bool {
@@ -347,14 +300,6 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
     }
 
-    /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
-    pub fn affords_log(&self, span: Duration) -> bool {
-        let in_span = u128::from(self.simulated()) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
-        let run = self.run.borrow();
-        let (hops, skipped) = (run.packet_hops(), run.skipped.packet_hops);
-        run.budget.affords_log(in_span as u64, hops - skipped, skipped)
-    }
-
     /// The number of records of flows at all of its hosts.
     fn tells(&self) -> usize {
         self.own().hosts().map(|host| host.records.len()).sum()
@@ -366,11 +311,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let (from, before) = (self.now, self.own_hops());
         self.wait(span).await;
         let hops = self.own_hops() - before;
-        self.run.borrow_mut().budget.logged(hops);
-        // What is recorded anyway costs no more.
-        if self.looks_within && self.recording.is_none() {
-            self.budget_within.logged(hops);
-        }
+        self.spend(|budget| budget.logged(hops));
         let logs: Arc<[Log]> = self.own_mut().iter_mut().map(|part| part.0.take_log()).collect();
         if let Some(course) = &mut self.recording {
             course.logged(from, self.now, logs.clone());
@@ -381,33 +322,14 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// Listens for a span of time and looks for a period in what comes to the nodes.
     async fn listen(&mut self, span: Duration) -> Option<Duration> {
         let since = self.now.saturating_add(span / 2);
-        let streams = self.streams();
         let logs = self.log(span).await;
         match period_of_all(logs.iter().flat_map(|log| by_node(log.arrivals.iter(), since)), 4 * span.ps()) {
             Ok(period) => (period > 1).then(|| Duration::from_ps(period)),
             Err(why) => {
-                let why = self.drawn_since(&streams).map_or(why.to_owned(), |drawn| drawn.to_string());
-                self.because(&why);
+                self.because(why);
                 None
             }
         }
-    }
-
-    /// The random streams of transports, host by host.
-    fn streams(&self) -> Vec<(HostId, Stream)> {
-        let own = self.own();
-        own.iter().flat_map(|part| part.0.streams()).map(|(host, stream)| (host, stream.clone())).collect()
-    }
-
-    /// What a transport has drawn at random since its streams were these, at the first host where one has, if what it
-    /// draws has a name.
-    fn drawn_since(&self, before: &[(HostId, Stream)]) -> Option<Differs> {
-        let own = self.own();
-        let streams = own.iter().flat_map(|part| part.0.streams());
-        let drawn = streams.zip(before).filter(|((_, is), (_, was))| is.idle_draws_since(was).is_none());
-        let named = drawn.filter_map(|((host, stream), _)| Some((host.0, stream.decided()?)));
-        let (node, what) = named.min_by_key(|of| of.0)?;
-        Some(Differs { part: "host", node, what, drawn: true })
     }
 
     /// Simulates up to `most_multiples` times `period` until the state has recurred, then skips as many periods as it
@@ -469,7 +391,6 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                     course.repeated(self.now, period, times);
                 }
                 self.move_ahead(found, period, times, &Names::default(), Arc::default());
-                self.within += period.length * times;
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
@@ -481,53 +402,69 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
     }
 
-    /// Observes what flows have done. If they are steady, moves everything ahead by what they do on average, until one
-    /// nears its end. Returns whether the next observation should take longer.
-    fn skip_steady(&mut self, span: Duration) -> bool {
-        let Some(notes) = self.note() else { return true };
+    /// Observes what flows have done. If they are steady, says how they are moved ahead, and for how long: for `span`
+    /// at least, which is the time between observations, and not beyond `until`. Also says whether the next
+    /// observations should be further apart.
+    pub fn steady(
+        &mut self,
+        history: &mut History,
+        notes: &Notes,
+        span: Duration,
+        until: Time,
+    ) -> (Option<(Steady, Duration)>, bool) {
         if let Some(why) = notes.not_by_averages() {
             self.because(why);
-            return true;
+            return (None, true);
         }
-        let longer = self.history.add(&notes);
+        let longer = history.add(notes);
         // It finds each position of each flow, which costs as much again.
         self.spend(|budget| budget.noted(notes.of_network() as u64));
-        let mut steady = match self.history.steady() {
+        let steady = match history.steady() {
             Ok(steady) => steady,
             Err(Unsteady::Slow) => {
                 self.because("a flow sends too little to say how fast it is");
-                return self.history.is_slow();
+                return (None, history.is_slow());
             }
             Err(Unsteady::Unsteady) => {
                 self.because("flows are not steady");
-                return longer;
+                return (None, longer);
             }
         };
         let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
         let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, span);
-        let until = notes.appointment().min(steady.until()).min(self.alone_until()).min(self.bound);
+        let until = notes.appointment().min(steady.until()).min(until);
         // Whole nanoseconds, since some schemes tell times in these.
         let time = before_ends.min(steady.trusted()).min(until.since(self.now));
-        let end = self.now + Duration::from_ns(time.ps() / 1_000);
-        if end < self.now + span {
+        let time = Duration::from_ns(time.ps() / 1_000);
+        if time < span {
             self.because("flows are steady for a short time only");
-            return longer;
         }
-        let (from, hops) = (self.now, self.own_hops());
+        ((time >= span).then_some((steady, time)), longer)
+    }
+
+    /// If flows are steady, moves everything ahead by what they do on average, until one nears its end. Returns whether
+    /// the next observation should take longer.
+    fn skip_steady(&mut self, span: Duration) -> bool {
+        let Some(notes) = self.note() else { return true };
+        let mut history = std::mem::take(&mut self.history);
+        let (steady, longer) = self.steady(&mut history, &notes, span, self.alone_until().min(self.bound));
+        self.history = history;
+        let Some((mut steady, time)) = steady else { return longer };
+        let end = self.now + time;
+        let hops = self.own_hops();
         // Each step ends at the next sample or before it. It moves all events behind its end; then the sample is taken.
         while self.now < end {
             let sample = self.next_sample_at();
             let time = end.min(sample).since(self.now);
             if time > Duration::ZERO {
-                self.shift(&steady.next(time), Arc::default(), time);
+                self.shift(&steady.next(time), time);
             }
             if self.now == sample && self.now < end {
                 self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
             }
         }
         self.look_at_hosts();
-        self.within += self.now - from;
-        self.skipped_hops(self.own_hops() - hops, false);
+        self.skipped_hops(self.own_hops() - hops);
         longer
     }
 
@@ -537,9 +474,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
     }
 
-    /// Moves the whole network ahead by so much time, under other names of flows.
-    pub fn shift(&mut self, amounts: &Arc<Amounts>, names: Arc<Renamed>, time: Duration) {
-        let mut walk = Walk::shift(self.now, self.run.borrow().headers.clone(), amounts.clone(), names);
+    /// Moves the whole network ahead by so much time.
+    fn shift(&mut self, amounts: &Arc<Amounts>, time: Duration) {
+        let mut walk = Walk::shift(self.now, self.run.borrow().headers.clone(), amounts.clone());
         self.own_mut().iter_mut().for_each(|part| part.0.visit(&mut walk));
         walk.finish().expect("the same walk was possible just before");
         self.history.moved(amounts);
@@ -594,7 +531,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.own_mut().iter_mut().take(1).for_each(|part| part.1.extend(&period.events, self.now, times));
         }
         self.moved(period.length * times, period.estimated * times);
-        self.skipped_hops(period.hops * times, found.turnover);
+        self.skipped_hops(period.hops * times);
     }
 
     /// Its state has been moved ahead by so much time, so much of which by averages.
@@ -617,9 +554,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         run.skipped.estimated_ps += estimated.ps();
     }
 
-    /// So many packet-hops have been skipped, within messages or `between` them.
-    pub fn skipped_hops(&mut self, hops: u64, between: bool) {
-        *(if between { &mut self.hops_between } else { &mut self.hops_within }) += hops;
+    /// So many packet-hops have been skipped.
+    pub fn skipped_hops(&self, hops: u64) {
         self.run.borrow_mut().skipped.packet_hops += hops;
     }
 

@@ -29,8 +29,6 @@ pub(super) struct Connections {
     /// What lasts, and if it has ended, until when.
     lasting: Vec<(Bond, Time)>,
     late: Duration,
-    /// Whether a switch was taken apart, so that a packet may have left its island for nowhere.
-    pub takes_apart: bool,
     /// Which records of flows are known.
     read: Read,
     /// How many flows, and parts that jobs have at hosts, had ended when somebody last looked.
@@ -83,17 +81,9 @@ impl Connections {
             coming,
             lasting: Vec::new(),
             late: late(plan),
-            takes_apart: islands.take_switches_apart(),
             read: Read::default(),
             ended: 0,
         }
-    }
-
-    /// All districts are connected, whatever was said before.
-    pub fn connect_all(&mut self) {
-        let districts = (0..self.districts.len()).fold(0, |all, district| all | 1 << district);
-        self.coming = vec![Bond { districts, from: Time::ZERO, until: Until::RunEnds }];
-        self.lasting.clear();
     }
 
     /// When something next begins; [`Time::MAX`] if nothing does.

@@ -6,12 +6,16 @@ use driver::Arrival;
 use units::{Duration, Time};
 
 use super::course::Course;
-use super::rounds::back;
 use super::turnover::matches;
 use crate::part::Events;
 
 /// A node has a period only if its arrivals repeat at least so often.
 const REPEATS: usize = 2;
+
+/// So much earlier, or the beginning.
+pub(super) fn back(now: Time, by: Duration) -> Time {
+    Time::from_ps(now.ps().saturating_sub(by.ps()))
+}
 
 /// What happens in a period.
 pub(super) struct Period {

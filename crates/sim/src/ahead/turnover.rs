@@ -11,15 +11,14 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use driver::{Names, Probe};
-use node::walk::{Recurrence, Renamed, recurrence};
+use driver::Probe;
+use node::walk::Recurrence;
 use run::{FlowEvent, FlowRecord, Host, Plan};
 use units::{Duration, Time};
 
 use super::again::{Logged, RankReplay, kind};
 use super::island::Island;
 use super::period::Period;
-use super::rounds::back;
 
 /// The search for a period begins when the busiest host has started so many flows.
 pub(super) const FIRST_STARTS: usize = 3;
@@ -37,17 +36,15 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             return;
         }
         let Some(started) = self.busiest_starts() else { return };
-        let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
+        let period = period_of_starts(&started);
         let by_groups = period.is_some_and(|period| self.groups.skip_steps_of(period));
-        let before = self.hops_between;
         self.want_more_starts(started.len());
-        if let Some(period) = period.filter(|_| !by_groups) {
-            self.skip_turnovers_of(period).await;
-        }
-        let fail = self.hops_between == before;
-        self.turnovers_fail = !by_groups && fail;
+        let any = match period.filter(|_| !by_groups) {
+            Some(period) => self.skip_turnovers_of(period).await,
+            None => false,
+        };
         let started = self.started();
-        if fail || started < self.starts_wanted {
+        if !any || started < self.starts_wanted {
             self.want_more_starts(started);
         }
     }
@@ -58,44 +55,26 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// Skips periods that are so long, in which flows begin and end, until as many have begun as are wanted: then a
-    /// longer period may save more, as an iteration does of which a few steps repeat.
-    async fn skip_turnovers_of(&mut self, mut period: Duration) {
-        let mut misses = 0;
+    /// longer period may save more, as an iteration does of which a few steps repeat. Returns whether any was skipped.
+    async fn skip_turnovers_of(&mut self, mut period: Duration) -> bool {
+        let (mut misses, mut any) = (0, false);
         self.wake_all().await;
         while misses < MISSES {
             misses += 1;
             let mut multiples = MULTIPLES;
-            if self.is_exact() && !self.affords_log(period * u64::from(MULTIPLES)) {
-                let Some(found) = self.recurs_after(period).await else { continue };
-                (period, multiples) = (found, 1);
-            }
             while self.skip(&mut period, multiples, true).await {
-                (misses, multiples) = (0, 1);
+                (misses, multiples, any) = (0, 1, true);
             }
             if misses == 0 && self.started() >= self.starts_wanted {
-                return;
+                break;
             }
         }
+        any
     }
 
     /// The search has failed when the busiest host had started so many flows.
     fn want_more_starts(&mut self, started: usize) {
         self.starts_wanted = started + started / MORE_STARTS + 1;
-    }
-
-    /// Simulates some periods of what a host starts, until the state has recurred. Returns the time after which it has,
-    /// if it has. Nothing is logged, so that this costs little where the state does not recur.
-    async fn recurs_after(&mut self, period: Duration) -> Option<Duration> {
-        let before = self.note()?;
-        for _ in 0..MULTIPLES {
-            self.go_on(period).await;
-            let after = self.note()?;
-            match recurrence(&before, &after) {
-                Ok(found) => return Some(found.period),
-                Err(differs) => self.because(&differs.to_string()),
-            }
-        }
-        None
     }
 
     /// Whether messages follow each other before a sample is due: with samples, one always is before a period is over.
@@ -119,53 +98,20 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         (started.len() >= self.starts_wanted).then_some(started)
     }
 
-    /// Whether each host started, in the last period, flows that the network treats like those of the period before.
-    fn starts_alike(&self, period: Duration) -> bool {
-        let (first, second) = (back(self.now, period * 2), back(self.now, period));
-        let flows = |records: &[FlowRecord], from: Time, until: Time| {
-            let last = records.iter().rev().take_while(|record| record.due >= from);
-            let started = last.filter(|record| record.due < until && matches!(record.fate, FlowEvent::Started));
-            started.map(|record| record.flow).collect::<Vec<_>>()
-        };
-        let alike = self.run.borrow().alike.clone();
-        self.own().hosts().all(|host| {
-            let records = &host.records;
-            let (before, after) = (flows(records, first, second), flows(records, second, self.now));
-            before.len() == after.len() && before.iter().zip(after).all(|(&one, other)| alike.are(one, other))
-        })
-    }
-
     /// Repeats a period for as long as ranks do what they did in it. Returns whether it was repeated at all. `ranks`
     /// says, as of the period's beginning, when ranks would next act by themselves.
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Arc<Period>, ranks: &[Time]) -> bool {
         let until = found.until.min(self.alone_until());
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
-        let (logs, renaming) = (&period.course.of_hosts()[..], &found.renaming);
-        let (length, end, ordered) = (period.length, period.end, |_| found.by_number);
-        let logged = Logged { logs, length, end, renaming, ranks: Some(ranks), ordered: &ordered, routed: &|_| false };
-        let times = self.repeat(&logged, most, |island, names, renamed| {
-            let times = names.later.len() as u64;
-            island.move_ahead(found, period, times, names, renamed);
-            true
-        });
-        times > 0
-    }
-
-    /// Repeats a logged period up to so many times, for as long as ranks do what they did in it. `move_ahead` moves the
-    /// state, or says that it can't. Returns how often the period was repeated.
-    pub(super) fn repeat(
-        &mut self,
-        logged: &Logged<'_>,
-        most: u64,
-        mut move_ahead: impl FnMut(&mut Self, &Names, Arc<Renamed>) -> bool,
-    ) -> u64 {
+        let (logs, length, end) = (&period.course.of_hosts()[..], period.length, period.end);
+        let logged = Logged { logs, length, end, found, ranks };
         let alike = self.run.borrow().alike.clone();
-        let again = RankReplay::new(alike, self.own().hosts(), logged);
+        let again = RankReplay::new(alike, self.own().hosts(), &logged);
         let mut again = match again {
             Ok(again) => again,
             Err(reason) => {
                 self.because(&reason);
-                return 0;
+                return false;
             }
         };
         let at_once = again.at_once();
@@ -174,10 +120,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let (names, hosts) = again.repeat(self.own().hosts(), left.min(at_once));
             let times = names.later.len() as u64;
             let Some(last) = names.later.last() else { break };
-            if !move_ahead(self, &names, Arc::new(again.renamed(last))) {
-                self.because("other things are counted than a round ago");
-                return again.times;
-            }
+            self.move_ahead(found, period, times, &names, Arc::new(again.renamed(last)));
             again.settle(self.own_mut().hosts_mut(), &names, hosts);
             self.look_at_hosts();
             again.called.clone_from(last);
@@ -190,7 +133,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         if again.times < most {
             self.because("ranks or paths do not go on as they did");
         }
-        again.times
+        again.times > 0
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs over transports that ask receivers, or compute rates, give what whole runs give when what repeats is skipped.
 
-use super::ahead::{apart, iterations, ring, share, skipped};
+use super::ahead::{apart, iterations, ring, share};
 use crate::run_on;
 
 /// Messages of this length, of traffic on a fabric.
@@ -265,31 +265,6 @@ fn what_goes_wrong_over_uet_is_the_whole_run_too() {
     }
     for control in ["rccc", "both"] {
         share(&format!("{}{later}", uet_credit(&incast("uet"), control)));
-    }
-}
-
-/// What is drawn at random is named, on any number of threads.
-#[test]
-fn the_reason_names_what_is_drawn() {
-    let star = "fabric.star = { hosts = 4 }";
-    let of_two_ways = "fabric.leaf_spine = { racks = 4, hosts_per_rack = 1, spines = 2 }";
-    let reasons = [
-        ("in which order a message's entropy values follow each other", apart("uet")),
-        ("an entropy value", uet(&apart("uet"), "spraying = \"reps\"")),
-        (
-            "when a receiver decides on the rate of its credit",
-            uet(&apart("uet"), "congestion_control = \"rccc\", entropies = 1, oversubscription = 2.0"),
-        ),
-        ("whether a packet asks for an acknowledgement", apart("falcon")),
-        ("the label of a path", falcon(&iterations("falcon", 40, ""), "")),
-        ("the random stream of a message", iterations("bbr", 150, "")),
-        ("in which order packets take paths", apart("ndp").replace(star, of_two_ways)),
-    ];
-    for (what, toml) in reasons {
-        let skipped = skipped(&toml);
-        let reason = skipped.reason.expect("nothing is skipped");
-        assert!(reason.ends_with(&format!(": {what} is drawn at random")), "{what}: {reason}");
-        assert_eq!(skipped.skips, 0);
     }
 }
 

@@ -54,7 +54,6 @@ mod recovery;
 mod reference;
 mod resubmit;
 mod roce;
-mod rounds;
 mod samples;
 mod slow_links;
 mod spraying;

@@ -27,7 +27,7 @@ pub(super) struct Paths {
 
 fn label(path: usize, random: &mut Stream) -> u32 {
     // Never 0, which is no label.
-    let random = 1 + random.deciding("the label of a path").below((1 << RANDOM_BITS) - 1) as u32;
+    let random = 1 + random.below((1 << RANDOM_BITS) - 1) as u32;
     random << 2 | path as u32
 }
 

@@ -11,9 +11,6 @@ use super::header::{Ack, Data, Echo, Nack, stamp};
 use super::params::{PATHS, Params};
 use super::windows::Answer;
 
-/// What is drawn at random for each packet.
-const ASKS: &str = "whether a packet asks for an acknowledgement";
-
 #[derive(Default, node::State)]
 pub(super) struct Sender {
     flows: FlowMap<Connection>,
@@ -141,7 +138,7 @@ impl Sender {
             self.counts.retransmissions += u64::from(!first);
             let small =
                 flow.windows.fcwnd(params).min(f64::from(flow.windows.nic_packets())) <= params.ack_request_window;
-            let drawn = params.ack_request_share > 0.0 && cx.random.deciding(ASKS).chance(params.ack_request_share);
+            let drawn = params.ack_request_share > 0.0 && cx.random.chance(params.ack_request_share);
             let data = Data {
                 psn,
                 path,

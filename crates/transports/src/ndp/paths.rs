@@ -237,7 +237,7 @@ impl RackPaths {
             if order.is_empty() {
                 order.extend(all);
             }
-            random.deciding("in which order packets take paths").shuffle(order);
+            random.shuffle(order);
             *next = 0;
         }
         *next += 1;

@@ -496,7 +496,7 @@ impl<A: Algorithm> Sender<A> {
 
 /// The seed of a flow's own random stream, if its control draws from one.
 fn seed<A: Algorithm>(cx: &mut Cx<'_>) -> u64 {
-    if A::DRAWS { cx.random.deciding("the random stream of a message").bits() } else { 0 }
+    if A::DRAWS { cx.random.bits() } else { 0 }
 }
 
 /// The segment that begins at `sequence`, where one does.

@@ -177,9 +177,6 @@ const DECREASE: f64 = 0.5;
 /// Round trips between two decisions, on average.
 const PERIOD_RTTS: f64 = 1.5;
 
-/// What is drawn at random.
-const DECIDES: &str = "when a receiver decides on the rate of its credit";
-
 /// The rate of a receiver's credits in an oversubscribed network.
 #[derive(Clone, Debug, node::State)]
 pub(super) struct RateControl {
@@ -231,7 +228,7 @@ impl RateControl {
 
     /// Receivers decide at random times, so that they do not all act at once.
     fn period(&self, random: &mut Stream) -> Duration {
-        Duration::from_ps((self.rtt.ps() as f64 * PERIOD_RTTS * (0.75 + 0.5 * random.deciding(DECIDES).unit())) as u64)
+        Duration::from_ps((self.rtt.ps() as f64 * PERIOD_RTTS * (0.75 + 0.5 * random.unit())) as u64)
     }
 
     pub fn decides_at(&self) -> Time {

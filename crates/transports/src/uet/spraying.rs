@@ -62,17 +62,9 @@ const FROZEN: Duration = Duration::from_ms(10);
 /// Random values that REPS tries after that.
 const EXPLORED: u32 = 16;
 
-/// What is drawn at random.
-const ORDER: &str = "in which order a message's entropy values follow each other";
-const VALUE: &str = "an entropy value";
-
-/// One of so many values, for `what`. Where there is one only, nothing is random.
-fn draw(values: u16, what: &'static str, random: &mut Stream) -> u16 {
-    if values == 1 {
-        random.draw_idly();
-        return 0;
-    }
-    random.deciding(what).below(u64::from(values)) as u16
+/// One of so many values. Where there is one only, nothing is random.
+fn draw(values: u16, random: &mut Stream) -> u16 {
+    random.below(u64::from(values)) as u16
 }
 
 /// The entropy values of one message.
@@ -104,7 +96,7 @@ impl Turn {
     fn step(&mut self, values: u16, random: &mut Stream) {
         self.next += 1;
         if self.next == values {
-            *self = Turn { next: 0, inverted: draw(values, ORDER, random) };
+            *self = Turn { next: 0, inverted: draw(values, random) };
         }
     }
 }
@@ -128,7 +120,7 @@ impl Spray {
     pub fn new(how: Spraying, values: u16, random: &mut Stream) -> Spray {
         let bitmap = matches!(how, Spraying::Bitmap | Spraying::Mixed);
         let inverted = if how.takes_turns() {
-            draw(values, ORDER, random)
+            draw(values, random)
         } else {
             random.draw_idly();
             0
@@ -206,7 +198,7 @@ impl Spray {
 
 impl Reps {
     fn next(&mut self, values: u16, random: &mut Stream) -> u16 {
-        let any = |random: &mut Stream| draw(values, VALUE, random);
+        let any = |random: &mut Stream| draw(values, random);
         if self.explore > 0 {
             self.explore -= 1;
             return any(random);

@@ -48,18 +48,14 @@ proptest::proptest! {
 }
 
 #[test]
-fn draws_of_one_thing_are_idle_and_others_have_names() {
+fn draws_of_one_thing_are_idle() {
     let before = Stream::new(1, 2, "test");
     let mut stream = before.clone();
     stream.below(1);
     stream.draw_idly();
-    assert_eq!((stream.idle_draws_since(&before), stream.decided()), (Some(2), None));
-    stream.deciding("a path").below(2);
-    assert_eq!((stream.idle_draws_since(&before), stream.decided()), (None, Some("a path")));
-    // The name is no part of what will be drawn.
-    let (mut one, mut other) = (before.clone(), before);
-    let (drawn, same) = (one.deciding("a path").below(7), other.below(7));
-    assert!(drawn == same && one == other && one.bits() == other.bits());
+    assert_eq!(stream.idle_draws_since(&before), Some(2));
+    stream.below(2);
+    assert_eq!(stream.idle_draws_since(&before), None);
 }
 
 /// The generator is that of its authors, by another program.

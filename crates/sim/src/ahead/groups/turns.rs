@@ -18,20 +18,10 @@ use crate::part::Part;
 /// The period is searched for in the last starts of a host.
 const STARTS: usize = 32;
 
-/// After each failure the search pauses for twice as many steps as after the one before, up to so many failures.
-const MOST_DOUBLED: u32 = 16;
-
-/// Lengths of steps are about the same if they differ by no more than a part in so many.
-const NEAR: u64 = 8;
-
 /// The search for steps that repeat.
 #[derive(Default)]
 pub(super) struct Turns {
     step: Option<Step>,
-    /// Failures in a row with steps of about this length, and until when nobody compares such steps again.
-    misses: u32,
-    length: Duration,
-    wait_until: Time,
 }
 
 /// A step that is simulated, or several, to find out whether the state recurs.
@@ -56,20 +46,6 @@ impl Turns {
     /// Whether the state will be compared after such a period, or a longer one.
     pub fn compares(&self, period: Duration) -> bool {
         self.step.as_ref().is_some_and(|step| step.period >= period)
-    }
-
-    /// Ranks will do something else in the next step, which ends at this time. To compare it would be in vain.
-    pub fn pause(&mut self, length: Duration, until: Time) {
-        (self.length, self.wait_until) = (length, until);
-    }
-
-    /// Whether steps of such a length are not to be compared now.
-    fn pauses(&mut self, length: Duration, now: Time) -> bool {
-        if self.length.max(length) - self.length.min(length) > length / NEAR {
-            // Other steps have begun.
-            (self.length, self.misses, self.wait_until) = (length, 0, now);
-        }
-        now < self.wait_until
     }
 
     /// The group has been moved ahead: no step is compared.
@@ -108,7 +84,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         }
         // Of shorter steps not much could be skipped.
         let period = self.period_of_starts_in(group).filter(|&period| period >= self.first_span());
-        let Some(period) = period.filter(|&period| !group.turns.pauses(period, self.now)) else { return };
+        let Some(period) = period else { return };
         let Some(before) = self.note_group(group) else { return };
         let run = &mut *self.run.borrow_mut();
         let ranks = ranks_act_at(hosts(run.parts, &group.members));
@@ -135,24 +111,18 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             && let Some(notes) = self.note_group(group)
         {
             match recurrence(&step.before, &notes) {
-                Ok(found) if found.turnover && self.sleeps_by_steps(group, &found, &mut step) => {
-                    group.turns.misses = 0;
-                    return;
-                }
+                Ok(found) if found.turnover => self.sleeps_by_steps(group, &found, &mut step),
                 Err(_) if step.tried + 1 < MULTIPLES => {
                     (step.end, step.tried) = (step.end + step.period, step.tried + 1);
                     group.turns.step = Some(step);
-                    return;
                 }
                 _ => {}
             }
         }
-        group.turns.misses += 1;
-        group.turns.wait_until = self.now + step.period * (1 << group.turns.misses.min(MOST_DOUBLED));
     }
 
-    /// Lets a group sleep for as long as its ranks do what they did in a step. Returns whether it does.
-    fn sleeps_by_steps(&mut self, group: &mut Group<'a>, found: &Recurrence, step: &mut Step) -> bool {
+    /// Lets a group sleep for as long as its ranks do what they did in a step.
+    fn sleeps_by_steps(&mut self, group: &mut Group<'a>, found: &Recurrence, step: &mut Step) {
         let period = found.period;
         let until = found.until.min(self.undisturbed_until());
         let most = (until.since(self.now).ps() / period.ps()).min(self.before_ends(found));
@@ -160,28 +130,18 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             let run = &mut *self.run.borrow_mut();
             step.logs.iter_mut().zip(hosts_mut(run.parts, &group.members)).for_each(|(log, host)| log.end(host));
         }
-        let logged = Logged {
-            logs: &step.logs,
-            length: period,
-            end: self.now,
-            renaming: &found.renaming,
-            ranks: Some(&step.ranks),
-            ordered: &|_| found.by_number,
-            routed: &|_| false,
-        };
+        let logged = Logged { logs: &step.logs, length: period, end: self.now, found, ranks: &step.ranks };
         let alike = self.run.borrow().alike.clone();
         let (again, times) = {
             let run = self.run.borrow();
             let hosts = hosts(run.parts, &group.members);
-            let Ok(again) = RankReplay::new(alike, hosts.clone(), &logged) else { return false };
+            let Ok(again) = RankReplay::new(alike, hosts.clone(), &logged) else { return };
             let times = again.repeat(hosts, most.min(again.at_once())).0.later.len() as u64;
             (again, times)
         };
         self.groups.longest_step = self.groups.longest_step.max(period);
-        if times == 0 {
-            return false;
+        if times > 0 {
+            self.put_to_sleep(group, period * times, Way::TurnsOver(found.moves.clone(), Box::new(again)));
         }
-        self.put_to_sleep(group, period * times, Way::TurnsOver(found.moves.clone(), Box::new(again)));
-        true
     }
 }

@@ -15,7 +15,6 @@ fn connections() -> Connections {
         coming: vec![bond(0b110, Time::from_us(1_000)), bond(0b010, Time::ZERO), bond(0b001, Time::ZERO)],
         lasting: Vec::new(),
         late: Duration::ZERO,
-        takes_apart: false,
         read: Read::default(),
         ended: 0,
         ends: FxHashMap::default(),
@@ -44,12 +43,4 @@ fn what_has_ended_connects_until_the_island_is_where_others_are() {
     connections.lasting.iter_mut().filter(|(bond, _)| bond.districts == 0b110).for_each(|of| of.1 = now);
     assert_eq!(connections.changed(now, NONE, |districts| districts == 0b110), None);
     assert_eq!(connections.changed(now, NONE, |districts| districts == 0b001), Some(vec![0b001, 0b010]));
-}
-
-#[test]
-fn all_may_be_connected_after_all() {
-    let mut connections = connections();
-    connections.changed(Time::ZERO, NONE, |_| false);
-    connections.connect_all();
-    assert_eq!(connections.changed(Time::from_us(5_000), NONE, |_| false), Some(vec![0b111]));
 }
