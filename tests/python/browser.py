@@ -121,6 +121,13 @@ class Page:
             for kind in ("mousePressed", "mouseReleased"):
                 await self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    async def heap_bytes(self) -> int:
+        """The memory of the page's scripts, nodes and arrays, after all that nothing refers to is gone."""
+        for _ in range(2):
+            await self.ask("HeapProfiler.collectGarbage")
+        used = await self.ask("Runtime.getHeapUsage")
+        return int(used["usedSize"] + used["embedderHeapUsedSize"] + used["backingStorageSize"])
+
     async def printed(self) -> bytes:
         """The page as it prints, in PDF."""
         return base64.b64decode((await self.ask("Page.printToPDF", printBackground=True))["data"])

@@ -549,3 +549,24 @@ async def _long(page: browser.Page, fragment: str) -> dict[str, Any]:
     found["then"] = await page.evaluate(state)
     found["digest"] = await page.evaluate("document.querySelector('#digest').textContent")
     return found | {"complaints": page.complaints}
+
+
+@built
+@seen
+def test_fifty_runs_take_no_more_memory_than_ten() -> None:
+    heap = browser.look_at(PAGE, _again_and_again)
+    assert max(heap) <= 1.2 * heap[0] and min(heap) >= 0.8 * heap[0], [round(bytes / 1e6, 1) for bytes in heap]
+
+
+async def _again_and_again(page: browser.Page) -> list[int]:
+    """The memory after each ten runs; a browser keeps the last few pictures and reports for a while."""
+    await page.until(REPORTED)
+    heap = []
+    for run in range(50):
+        await page.evaluate("performance.clearMarks()")
+        await page.until("!document.querySelector('#run').disabled")
+        await page.evaluate("document.querySelector('#run').click()")
+        await page.until(REPORTED)
+        if run % 10 == 9:
+            heap.append(await page.heap_bytes())
+    return heap

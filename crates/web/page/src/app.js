@@ -9,7 +9,7 @@ import { EXAMPLES, SCENES } from "./scenes.js";
 import { Schema } from "./schema.js";
 import { SHIPPED, WORKER } from "shipped";
 import { viewOf } from "clearway/format.js";
-import { mount } from "clearway/viewer.js";
+import { clear, mount } from "clearway/viewer.js";
 
 const CHECK_MS = 250;
 const parts = {};
@@ -110,7 +110,7 @@ function show(one) {
   steps(null);
   parts.results.hidden = true;
   parts.see.hidden = true;
-  parts.view.replaceChildren();
+  clear(parts.view);
   say(schema ? "" : "Loading the engine…");
 }
 
@@ -141,7 +141,7 @@ async function run() {
   parts.bar.value = told.kind === "wrong" ? 0 : 1;
   if (told.kind === "wrong") {
     parts.results.hidden = parts.see.hidden = true;
-    parts.view.replaceChildren();
+    clear(parts.view);
     editor.mark(told.error);
     return say(said(told.error), true);
   }
@@ -193,7 +193,7 @@ function see(result) {
   if (!view) {
     const why = result.info.level === "flow" ? "Flow level has no packets to draw."
       : "No packets were recorded: tick “record packets” and run again to see them.";
-    parts.view.replaceChildren();
+    clear(parts.view);
     element(parts.view, "p", why);
     return;
   }

@@ -185,12 +185,23 @@ export class Viewer {
   }
 
   watch() {
-    new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.fit(); }).observe(this.root);
+    this.sized = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.fit(); });
+    this.sized.observe(this.root);
+    // The page outlives its viewers, and would keep each whose listener it has.
+    this.gone = new AbortController();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       for (const { picture } of this.panels) picture.dress();
       this.fit();
-    });
+    }, { signal: this.gone.signal });
     this.root.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  // Leaves the page.
+  close() {
+    this.pause();
+    this.sized.disconnect();
+    this.gone.abort();
+    this.root.remove();
   }
 
   key(event) {
@@ -369,14 +380,20 @@ export class Viewer {
   }
 }
 
+// Empties an element in which there may be a viewer.
+export function clear(parent) {
+  for (const { viewer } of [...parent.children]) viewer?.close();
+  parent.replaceChildren();
+}
+
 // Shows a view, and lets it play unless the reader wants little motion; or as `before`, a viewer of the same run when it
 // had come less far.
 export function mount(parent, view, before = null) {
   const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
   // Who has seen all that there was wants to see what follows.
   const goesOn = before ? before.playing || before.time >= before.end : true;
-  const hasFocus = before?.canvas === document.activeElement;
-  parent.replaceChildren();
+  const hasFocus = before && before.canvas === document.activeElement;
+  clear(parent);
   const viewer = new Viewer(parent, [view]);
   if (before) viewer.follow(before);
   if (hasFocus) viewer.canvas.focus({ preventScroll: true });
@@ -387,7 +404,7 @@ export function mount(parent, view, before = null) {
 // Shows views of samples side by side, at the moment with the most innocent bytes, or at the time that the page's
 // address asks for, in microseconds: `#t=1200`.
 export function mountTogether(parent, views, colours) {
-  parent.replaceChildren();
+  clear(parent);
   const viewer = new Viewer(parent, views, colours);
   const most = (history) => Math.max(0, ...history.curves().innocent);
   const { history } = viewer.panels.reduce((best, one) => (most(one.history) > most(best.history) ? one : best));

@@ -285,13 +285,22 @@ function dropped({ tables: { links, aqs } }) {
   return sum(causes.map((cause) => sum(column(links, `${cause}_packets`)))) + sum(column(aqs, "dropped_packets"));
 }
 
-let before = null;
+let before = null, listening = new AbortController();
+
+// Bokeh's plots listen to the visual viewport and never stop, which would keep each of them as long as the page.
+function leave() {
+  before?.clear();
+  before = null;
+  listening.abort();
+  listening = new AbortController();
+  const { signal } = listening, { addEventListener } = EventTarget.prototype;
+  visualViewport.addEventListener = (kind, does) => addEventListener.call(visualViewport, kind, does, { signal });
+  Bokeh.documents.splice(0);
+}
 
 // Replaces the report in an element. Bokeh is there by then.
 export async function report(parent, result) {
-  before?.clear();
-  before = null;
-  Bokeh.documents.splice(0);
+  leave();
   parent.replaceChildren();
   before = await new Report(parent, result).draw();
 }
