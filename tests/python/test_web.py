@@ -330,7 +330,7 @@ async def _too_large(page: browser.Page, fragment: str) -> dict[str, str]:
             return post.call(this, message, ...more);
         };
     })()""")
-    await page.evaluate("document.querySelector('[data-id=\"r2c2\"]').click()")
+    await page.evaluate("document.querySelector('[data-id=\"tiny\"]').click()")
     for word in ("Done", "Stopped"):
         await page.until("!document.querySelector('#run').disabled")
         await page.evaluate(run)
@@ -570,3 +570,66 @@ async def _again_and_again(page: browser.Page) -> list[int]:
         if run % 10 == 9:
             heap.append(await page.heap_bytes())
     return heap
+
+
+TYPED = """((was, is) => {
+    const { view } = document.querySelector(".cm-content").cmView, from = view.state.doc.toString().indexOf(was);
+    if (from < 0) throw new Error(`there is no ${was}`);
+    view.dispatch({ changes: { from, to: from + was.length, insert: is } });
+})"""
+READY = "!document.querySelector('#run').disabled"
+
+
+async def _edited(page: browser.Page, was: str, new: str) -> None:
+    """Changes the text in the editor and runs it."""
+    await page.evaluate(f"{TYPED}({json.dumps(was)}, {json.dumps(new)})")
+    await page.until(READY)
+    await page.evaluate("document.querySelector('#run').click()")
+    await page.until(f"{READY} && {DONE}")
+
+
+@built
+@in_both
+def test_a_changed_run_stands_beside_the_first_on_one_clock(look_at: LookAt, native: dict[str, cw.Result]) -> None:
+    said = look_at(PAGE, _changed)
+    before = native["dcpim"]
+    after = cw.run(cw.Scenario.load(SCENES["dcpim"]).with_({"transport": "dctcp"}), progress=False)
+    assert said["panels"] == ["the pinned run", "this run"] and said["time"][0] == said["time"][1], said
+    assert said["digests"] == [before.digest, after.digest]
+    queue = [of.links.to_pandas()["queued_bytes_max"].max() for of in (before, after)]
+    rows = {words: cells for words, *cells in said["differences"]}
+    shown = rows["longest queue of a port"]
+    assert [float(one.split()[0]) for one in shown[:2]] == pytest.approx([bytes / 1e3 for bytes in queue], rel=0.01)
+    assert shown[2].startswith("+" if queue[1] > queue[0] else "−") and "%" in shown[2], shown
+    assert said["lines"] == ['transport = "dctcp"'] and said["parting"].startswith("The runs differ from their first"), said
+    # The scene speaks of its own run, whatever is run after it.
+    assert said["steps"] == said["first steps"] and not re.search("[–…]", said["steps"]), said["steps"]
+    assert said["same"] == [False, 1] and said["complaints"] == []
+
+
+async def _changed(page: browser.Page) -> dict[str, Any]:
+    own = "[...document.querySelectorAll('#steps > *')].map((one) => one.textContent).join()"
+    await page.until(DONE)
+    digest = "document.querySelector('#digest').textContent"
+    found = {"first steps": await page.evaluate(own), "digests": [await page.evaluate(digest)]}
+    await _edited(page, 'transport = "dcpim"', 'transport = "dctcp"')
+    found["digests"].append(await page.evaluate(digest))
+    found |= await page.evaluate(f"""(() => {{
+        const at = {VIEWER}, text = (one) => one.textContent, all = (what) => [...document.querySelectorAll(what)];
+        at.pause();
+        at.seek(at.begin + (at.end - at.begin) / 2);
+        return {{
+            panels: at.panels.map(({{ view }}) => view.name),
+            time: at.panels.map(({{ picture }}) => picture.state.time),
+            differences: all("#differences tbody tr").map((row) => [...row.children].map(text)),
+            parting: text(document.querySelector("#parting")),
+            lines: all(".cm-changedLine").map(text),
+            steps: {own},
+        }};
+    }})()""")
+    await _seen(page, "changed")
+    # A pinned run is what the next ones are compared with.
+    await page.evaluate("document.querySelector('#pin').click()")
+    shown = f"[!document.querySelector('#compared').hidden, {VIEWER}.panels.length]"
+    found["same"] = await page.evaluate(shown)
+    return found | {"complaints": page.complaints}

@@ -1,9 +1,10 @@
 // The playground: a list, an editor, a run, its results, and links that hold a scenario. The text of a scenario is
 // shown as text, never as markup.
+import { differences, parting } from "./compare.js";
 import { Editor, said } from "./editor.js";
 import { Engine } from "./engine.js";
 import { pack, unpack } from "./link.js";
-import { filled, number, numbersOf, time } from "./numbers.js";
+import { filled, namesIn, number, numbersOf, time } from "./numbers.js";
 import { report } from "./report/report.js";
 import { EXAMPLES, SCENES } from "./scenes.js";
 import { Schema } from "./schema.js";
@@ -15,8 +16,16 @@ const CHECK_MS = 250;
 const parts = {};
 for (const { id } of document.querySelectorAll("[id]")) parts[id] = document.getElementById(id);
 
+// Of the pinned run and of the latest.
+const COLOURS = ["#7b8790", "#1f9d8b"];
 // `unread`: whether what is said is that the text can't be read.
 let schema = null, current = null, checking = 0, unread = false, drawn = 0, viewer = null;
+// How often the reader has gone to a scenario: what a run says that was begun before is of no use.
+let shown = 0;
+// Runs: `{ text, level, result, view, known }`. The pinned one is what the latest is compared with.
+let pinned = null, latest = null;
+// The numbers of the scene as it is shipped, of which its text speaks.
+let own = null;
 
 function element(parent, tag, text, attributes = {}) {
   const made = document.createElement(tag);
@@ -82,9 +91,19 @@ async function check() {
   } else if (unread) say("");
 }
 
-function steps(known) {
+const isSame = (one, other) => one.text === other.text && one.level === other.level;
+// Whether there is something to compare.
+const isChanged = () => pinned && latest && !isSame(pinned, latest);
+
+// The scene's text. A sentence that speaks of a changed run ("now.") is there with that run.
+function steps() {
   parts.steps.replaceChildren();
-  for (const [title, text] of current?.steps ?? []) {
+  const isOther = latest && latest.text !== SHIPPED[current?.file];
+  const now = isOther ? Object.entries(latest.known).map(([name, of]) => [`now.${name}`, of]) : [];
+  const known = own && { ...own, ...Object.fromEntries(now) };
+  for (const [title, ...texts] of current?.steps ?? []) {
+    const text = texts.filter((one) => namesIn(one).every((name) => (known ? known[name] : !name.startsWith("now."))))
+      .join(" ");
     const item = element(parts.steps, "li");
     element(item, "strong", title);
     const words = element(item, "p");
@@ -100,44 +119,53 @@ function code(text) {
 }
 
 function show(one) {
-  engine.stop();
+  engine.leave();
+  shown += 1;
   current = one;
+  pinned = latest = own = null;
+  editor.pin(null);
+  parts.compared.hidden = parts.pin.hidden = true;
   parts.title.textContent = one?.title ?? "A scenario from a link";
   for (const button of document.querySelectorAll("nav button")) {
     if (button.dataset.id === one?.id) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   }
-  steps(null);
+  steps();
   parts.results.hidden = true;
   parts.see.hidden = true;
   clear(parts.view);
+  parts.run.disabled = !schema;
+  parts.stop.disabled = true;
   say(schema ? "" : "Loading the engine…");
 }
 
-function open(one) {
+function open(one, runs = true) {
   show(one);
   editor.text = SHIPPED[one.file];
   parts.level.value = "packet";
   history.replaceState(null, "", `#scene=${one.id}`);
   check();
+  // A scene begins with its run, to which changes are compared.
+  const mine = shown;
+  if (runs && SCENES.includes(one)) engine.ready.then(() => { if (mine === shown) run(); }, () => {});
 }
 
 async function run() {
   if (engine.running || parts.run.disabled) return;
-  const { text } = editor, level = parts.level.value, scene = current;
+  const { text } = editor, level = parts.level.value, mine = shown;
   parts.run.disabled = true;
   parts.stop.disabled = false;
   // A run of its own begins at its beginning.
   viewer = null;
   parts.bar.value = 0;
   say("Running…");
-  const shown = (result) => { if (scene === current) see(result); };
-  const told = await engine.run(text, level, parts.record.checked, progress, shown)
+  const soFar = (result) => { if (mine === shown) see({ text, level, result, view: viewOf(result) }); };
+  const told = await engine.run(text, level, parts.record.checked, progress, soFar)
     .catch((error) => ({ kind: "wrong", error: { message: error.message } }));
+  // The reader has gone on to another.
+  if (mine !== shown) return;
   parts.run.disabled = false;
   parts.stop.disabled = true;
-  // The reader has gone on to another.
-  if (scene !== current) return;
   parts.bar.value = told.kind === "wrong" ? 0 : 1;
   if (told.kind === "wrong") {
     parts.results.hidden = parts.see.hidden = true;
@@ -155,6 +183,9 @@ function progress([, now, , ended, flows, share]) {
 
 function results(result, text, level) {
   const { info } = result;
+  latest = { text, level, result, view: viewOf(result), known: numbersOf(result) };
+  pinned ??= latest;
+  if (text === SHIPPED[current?.file] && level === "packet") own = latest.known;
   const isWhole = info.ended !== "interrupted" && !result.full;
   const hops = info.packet_hops / info.wall_seconds;
   const speed = hops ? `, ${number(hops / 1e6)} million packet-hops a second` : "";
@@ -164,8 +195,9 @@ function results(result, text, level) {
   parts.status.dataset.hops = hops;
   performance.mark("clearway-result");
   parts.results.hidden = false;
-  steps(numbersOf(result));
-  see(result);
+  steps();
+  see(latest);
+  compare();
   parts.facts.replaceChildren();
   const failed = (info.audit ?? []).filter((finding) => !finding.ok);
   const facts = [
@@ -186,9 +218,9 @@ function results(result, text, level) {
   charts().then(draw).then(() => performance.mark("clearway-report")).catch((error) => say(error.message, true));
 }
 
-// Its packets over time, if they were recorded.
-function see(result) {
-  const view = viewOf(result);
+// Its packets over time, if they were recorded, beside those of the pinned run if that is another.
+function see(run) {
+  const { view, result } = run, isOther = pinned?.view && !isSame(pinned, run);
   parts.see.hidden = false;
   if (!view) {
     const why = result.info.level === "flow" ? "Flow level has no packets to draw."
@@ -198,9 +230,46 @@ function see(result) {
     return;
   }
   // What is shown while a run goes on, and at its end, stays where the reader has brought it.
-  viewer = mount(parts.view, view, viewer);
+  const views = isOther ? [{ ...pinned.view, name: "the pinned run" }, { ...view, name: "this run" }] : [view];
+  viewer = mount(parts.view, views, { before: viewer, colours: COLOURS });
   // Who has edited and run stands below.
   if (parts.see.getBoundingClientRect().bottom < 0) parts.see.scrollIntoView({ block: "start" });
+}
+
+// The latest run against the pinned one: their numbers, the first packet that differs, and the lines that were changed.
+function compare() {
+  parts.pin.hidden = parts.compared.hidden = !isChanged();
+  editor.pin(isChanged() ? pinned.text : null);
+  if (!isChanged()) return;
+  const body = parts.differences.tBodies[0];
+  body.replaceChildren();
+  for (const [words, ...cells] of differences(pinned.known, latest.known)) {
+    const row = element(body, "tr");
+    element(row, "th", words, { scope: "row" });
+    for (const cell of cells) element(row, "td", cell);
+  }
+  parts.parting.replaceChildren();
+  if (!pinned.view || !latest.view) return;
+  const found = parting(pinned.view, latest.view);
+  if (!found) { parts.parting.append("Every recorded packet is the same in both runs."); return; }
+  const many = found.row.toLocaleString("en");
+  parts.parting.append(found.row ? `The first ${many} recorded packets are the same in both runs; they part at `
+    : "The runs differ from their first packet on, at ");
+  const there = element(parts.parting, "button", time(found.time), { type: "button", title: "Go there" });
+  there.addEventListener("click", () => {
+    viewer.pause();
+    viewer.seek(found.time);
+    const [, { view }] = viewer.panels;
+    if (found.row < view.tables.packets.rows) viewer.choose(found.row, viewer.panels[1]);
+    parts.see.scrollIntoView({ block: "nearest" });
+  });
+}
+
+function pin() {
+  pinned = latest;
+  viewer = null;
+  see(latest);
+  compare();
 }
 
 // The command that repeats the run elsewhere, and what it has to give.
@@ -235,7 +304,7 @@ function save() {
 async function follow(isFirst) {
   let asked = null;
   try { asked = await unpack(location.hash); } catch (error) {
-    open(SCENES[0]);
+    open(SCENES[0], false);
     return say(error.message, true);
   }
   if (asked && "text" in asked) {
@@ -246,9 +315,8 @@ async function follow(isFirst) {
   }
   const one = [...SCENES, ...EXAMPLES].find(({ id }) => id === asked?.scene);
   if (!asked && !isFirst) return;
-  open(one ?? SCENES[0]);
-  if (asked?.scene && !one) return say("the link names a scene that is not here", true);
-  if (isFirst) await engine.ready.then(run, () => {});
+  open(one ?? SCENES[0], Boolean(one) || !asked);
+  if (asked?.scene && !one) say("the link names a scene that is not here", true);
 }
 
 for (const [place, some] of [[parts.scenes, SCENES], [parts.examples, EXAMPLES]]) {
@@ -260,6 +328,7 @@ for (const [place, some] of [[parts.scenes, SCENES], [parts.examples, EXAMPLES]]
 parts.run.addEventListener("click", run);
 parts.stop.addEventListener("click", () => engine.stop());
 parts.link.addEventListener("click", link);
+parts.pin.addEventListener("click", pin);
 parts.save.addEventListener("click", save);
 addEventListener("hashchange", () => follow(false));
 follow(true);

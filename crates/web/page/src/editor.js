@@ -4,7 +4,8 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { HighlightStyle, StreamLanguage, bracketMatching, syntaxHighlighting } from "@codemirror/language";
 import { toml } from "@codemirror/legacy-modes/mode/toml";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState } from "@codemirror/state";
+import { unifiedMergeView } from "@codemirror/merge";
+import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { pathAt } from "./schema.js";
@@ -30,6 +31,8 @@ function completions(schema) {
 export class Editor {
   // `changed` is called when the reader has changed the text, `run` by Ctrl-Enter.
   constructor(parent, { schema, changed, run }) {
+    // What marks the lines that differ from the pinned run's.
+    this.pinned = new Compartment();
     this.state = (doc) => EditorState.create({
       doc,
       extensions: [
@@ -41,7 +44,7 @@ export class Editor {
         lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), lintGutter(),
         StreamLanguage.define(toml), syntaxHighlighting(LOOKS),
         autocompletion({ override: [completions(schema)], icons: false }),
-        EditorView.lineWrapping,
+        EditorView.lineWrapping, this.pinned.of([]),
         EditorView.contentAttributes.of({ "aria-label": "Scenario, in TOML" }),
         EditorView.updateListener.of((update) => { if (update.docChanged) changed(this.text); }),
       ],
@@ -51,6 +54,14 @@ export class Editor {
 
   get text() { return this.view.state.doc.toString(); }
   set text(text) { this.view.setState(this.state(text)); }
+
+  // Marks the lines that differ from a text, and shows its own above them; with null, none.
+  pin(text) {
+    const merged = text === null ? [] : unifiedMergeView({
+      original: text, mergeControls: false, syntaxHighlightDeletions: false, allowInlineDiffs: false,
+    });
+    this.view.dispatch({ effects: this.pinned.reconfigure(merged) });
+  }
 
   // Marks the line of an error, or none.
   mark(error) {

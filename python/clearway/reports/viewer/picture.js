@@ -36,11 +36,16 @@ export class Picture {
 
   // The colour of a packet: data by their flow, all else by what it is.
   colour(row) {
-    const { kind, flow } = this.history;
-    return this.colours[(kind[row] ? kind[row] - 1 : flow[row]) % COLOURS] ?? this.theme.ink;
+    const { kind, kindPlace, flow } = this.history;
+    return this.colours[(kind[row] ? kindPlace[kind[row]] - 1 : flow[row]) % COLOURS] ?? this.theme.ink;
   }
 
-  // `state`: time, node (none: the whole fabric), chosen (a row), hidden (kinds), span (how long a loss is shown).
+  isHidden(row) {
+    const { kind, kindNames } = this.history;
+    return this.state.hidden.has(kindNames[kind[row]]);
+  }
+
+  // `state`: time, node (none: the whole fabric), chosen (a row), hidden (names of kinds), span (how long a loss is shown).
   draw(state) {
     const { pen, theme } = this;
     this.state = state;
@@ -165,10 +170,10 @@ export class Picture {
 
   // Packets on a link, each as far along as the share of its time there that has passed.
   packets([x, y, toX, toY], link, radius) {
-    const { history } = this, { time, hidden } = this.state;
+    const { history } = this, { time } = this.state;
     for (const row of history.flying(link, time)) {
       const begin = history.time_ps[row], share = (time - begin) / (history.arrive[row] - begin || 1);
-      if (!hidden.has(history.kind[row])) this.packet(x + (toX - x) * share, y + (toY - y) * share, radius, row);
+      if (!this.isHidden(row)) this.packet(x + (toX - x) * share, y + (toY - y) * share, radius, row);
     }
   }
 
@@ -269,7 +274,7 @@ export class Picture {
 
   // The packets that wait for a port, the next one at the right.
   queue(link, left, right, y, step, held) {
-    const { pen, theme, history } = this, { time, hidden } = this.state, rows = history.queued(link, time);
+    const { pen, theme, history } = this, { time } = this.state, rows = history.queued(link, time);
     const bytes = history.waiting(link, time), high = Math.max(4, Math.min(20, step - 8));
     const room = right - left - 16, each = Math.min(14, room / Math.max(rows.length, 1));
     if (history.isSampled && bytes > 0) {
@@ -279,7 +284,7 @@ export class Picture {
     }
     rows.forEach((row, at) => {
       const x = right - 8 - each * (at + 1);
-      pen.globalAlpha = hidden.has(history.kind[row]) ? 0.25 : 1;
+      pen.globalAlpha = this.isHidden(row) ? 0.25 : 1;
       pen.fillStyle = this.colour(row);
       const inset = each > 4 ? 1 : 0, small = history.kind[row] ? high / 4 : 0;
       pen.fillRect(x + inset, y - high / 2 + small, Math.max(each - 2 * inset, 0.5), high - 2 * small);

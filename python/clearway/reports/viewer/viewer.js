@@ -1,5 +1,5 @@
-// The viewer: a picture of the fabric at a time, its clock, and the story of one packet. Views of samples alone may stand
-// side by side on one clock, a panel each. All text is set as text.
+// The viewer: a picture of the fabric at a time, its clock, and the story of one packet. Several views may stand side by
+// side on one clock, a panel each. All text is set as text.
 import { Curves } from "clearway/curves.js";
 import { unpacked } from "clearway/format.js";
 import { History, above } from "clearway/history.js";
@@ -23,6 +23,19 @@ function element(parent, tag, text, attributes = {}) {
   return made;
 }
 
+// The kinds of packets of several runs: data first, then the most frequent.
+function kindsOf(histories) {
+  const counts = new Map();
+  for (const { kindNames, kindCounts } of histories) {
+    kindNames.forEach((name, at) => counts.set(name, (counts.get(name) ?? 0) + kindCounts[at]));
+  }
+  const [data, ...others] = [...counts];
+  others.sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const kinds = [data[0], ...others.map(([name]) => name)];
+  for (const history of histories) history.kindPlace = history.kindNames.map((name) => kinds.indexOf(name));
+  return kinds;
+}
+
 export class Viewer {
   // `colours` are those of the views' names, where there is more than one.
   constructor(parent, views, colours = []) {
@@ -35,8 +48,12 @@ export class Viewer {
       : Float64Array.from(new Set(every.flatMap(({ times }) => [...times]))).sort();
     const longest = Math.max(...every.map(({ longestQueue }) => longestQueue));
     for (const history of every) history.longestQueue = longest;
+    this.kinds = kindsOf(every);
     this.time = this.begin;
     this.node = this.chosen = -1;
+    // The panel whose packet is chosen.
+    this.chosenIn = this.panels[0];
+    // Names of kinds.
     this.hidden = new Set();
     // Which of the loops that were begun is under way; 0 while none is.
     this.playing = this.begun = 0;
@@ -155,19 +172,21 @@ export class Viewer {
 
   legend() {
     const list = element(this.root, "ul", undefined, { class: "cw-legend", "aria-label": "What is drawn" });
-    const { kindNames, kindCounts } = this.history, every = this.panels.map(({ history }) => history);
-    kindNames.slice(0, KINDS).forEach((name, kind) => {
-      if (!kindCounts[kind]) return;
+    const every = this.panels.map(({ history }) => history);
+    const countOf = (name) => every.map((one) => one.kindCounts[one.kindNames.indexOf(name)] ?? 0);
+    this.kinds.slice(0, KINDS).forEach((name, kind) => {
+      const counts = countOf(name);
+      if (!counts.some(Boolean)) return;
       const button = element(element(list, "li"), "button", undefined, {
-        type: "button", "aria-pressed": true, title: "Show or hide", "data-kind": kind,
+        type: "button", "aria-pressed": true, title: "Show or hide", "data-kind": name,
       });
       const mark = kind === 0 ? "cw-dot" : `cw-diamond cw-colour-${(kind - 1) % 8}`;
       element(button, "span", undefined, { class: mark, "aria-hidden": true });
       const words = kind === 0 ? "data, one colour per flow" : name;
-      button.append(`${words} (${kindCounts[kind].toLocaleString("en")})`);
+      button.append(`${words} (${counts.map((count) => count.toLocaleString("en")).join(" | ")})`);
       button.addEventListener("click", () => {
-        if (!this.hidden.delete(kind)) this.hidden.add(kind);
-        button.setAttribute("aria-pressed", !this.hidden.has(kind));
+        if (!this.hidden.delete(name)) this.hidden.add(name);
+        button.setAttribute("aria-pressed", !this.hidden.has(name));
         this.show();
       });
     });
@@ -239,16 +258,20 @@ export class Viewer {
 
   drawCurve(ratio) {
     const { begin, end } = this, { clientWidth: wide, clientHeight: high } = this.curve;
-    this.profile ??= this.panels.map(({ history }) => history.profile(begin, end, SAMPLES))
-      .reduce((all, of) => all.map((bytes, at) => bytes + of[at]));
-    const most = Math.max(1, ...this.profile), pen = this.curve.getContext("2d");
+    this.profiles ??= this.panels.map(({ history }) => history.profile(begin, end, SAMPLES));
+    const most = Math.max(1, ...this.profiles.flat()), pen = this.curve.getContext("2d");
     this.curve.width = Math.round(wide * ratio);
     this.curve.height = Math.round(high * ratio);
     pen.scale(ratio, ratio);
-    pen.fillStyle = this.picture.theme.queue;
-    this.profile.forEach((bytes, at) => {
-      const tall = (high * bytes) / most;
-      pen.fillRect((wide * at) / SAMPLES, high - tall, wide / SAMPLES + 0.5, tall);
+    this.profiles.forEach((profile, of) => {
+      pen.beginPath();
+      pen.moveTo(0, high);
+      profile.forEach((bytes, at) => pen.lineTo((wide * (at + 0.5)) / SAMPLES, high - 1 - ((high - 2) * bytes) / most));
+      pen.lineTo(wide, high);
+      pen.fillStyle = this.picture.theme.queue;
+      pen.strokeStyle = this.panels[of].colour;
+      pen.lineWidth = 1.5;
+      if (this.panels.length > 1) pen.stroke(); else pen.fill();
     });
   }
 
@@ -301,8 +324,9 @@ export class Viewer {
 
   show() {
     if (!this.picture?.layout) return;
-    const { begin, end, time, node, chosen, hidden } = this;
-    for (const { picture, history, view, now } of this.panels) {
+    const { begin, end, time, node, hidden } = this;
+    for (const panel of this.panels) {
+      const { picture, history, view, now } = panel, chosen = panel === this.chosenIn ? this.chosen : -1;
       // A node is told by its name: another fabric may lack it.
       const here = node < 0 ? -1 : history.fabric.place.get(this.history.fabric.names[node]) ?? -1;
       picture.draw({ time, node: here, chosen, hidden, span: this.speed * LOSS_SECONDS });
@@ -321,39 +345,40 @@ export class Viewer {
     this.show();
   }
 
-  click({ offsetX, offsetY }, { picture, history }) {
-    const found = picture.at(offsetX, offsetY);
+  click({ offsetX, offsetY }, panel) {
+    const { picture, history } = panel, found = picture.at(offsetX, offsetY);
     const node = found && this.history.fabric.place.get(history.fabric.names[found.node]);
-    if (found?.row !== undefined) this.choose(found.row);
+    if (found?.row !== undefined) this.choose(found.row, panel);
     else if (node !== undefined && node !== null) this.zoom(node === this.node ? -1 : node);
     else this.choose(-1);
   }
 
   // Of the packets that are drawn the one after the chosen, in the order of rows.
   nextPacket() {
-    const rows = [...new Set(this.picture.marks.map(([, , row]) => row))].sort((a, b) => a - b);
+    const { picture, history } = this.chosenIn;
+    const rows = [...new Set(picture.marks.map(([, , row]) => row))].sort((a, b) => a - b);
     if (!rows.length) return this.step(1);
-    const way = new Set(this.chosen >= 0 ? this.history.way(this.chosen) : []);
+    const way = new Set(this.chosen >= 0 ? history.way(this.chosen) : []);
     const now = rows.findIndex((row) => way.has(row));
     this.pause();
     this.choose(rows[(now + 1) % rows.length]);
   }
 
-  choose(row) {
+  choose(row, panel = this.chosenIn) {
     this.chosen = row;
+    this.chosenIn = panel;
     this.tell(row);
     this.show();
   }
 
   // Takes over where a viewer of the same run was: its rows are the first ones here.
-  follow({ time, speed, node, chosen, hidden, history }) {
+  follow({ time, speed, node, chosen, chosenIn, panels, hidden }) {
     this.speedOf(Math.log10(speed));
-    const names = [...hidden].map((kind) => history.kindNames[kind]);
     for (const button of this.root.querySelectorAll(".cw-legend button")) {
-      if (names.includes(this.history.kindNames[Number(button.dataset.kind)])) button.click();
+      if (hidden.has(button.dataset.kind)) button.click();
     }
     this.zoom(node);
-    this.choose(chosen);
+    this.choose(chosen, this.panels[panels.indexOf(chosenIn)]);
     this.seek(time);
   }
 
@@ -366,8 +391,8 @@ export class Viewer {
       element(this.told, "p", hint, { class: "cw-hint" });
       return;
     }
-    const { title, about, lines, total } = storyOf(this.history, row);
-    element(this.told, "h3", title);
+    const { history, view } = this.chosenIn, { title, about, lines, total } = storyOf(history, row);
+    element(this.told, "h3", this.panels.length > 1 ? `${title}, ${view.name}` : title);
     for (const one of about) element(this.told, "p", one);
     const list = element(this.told, "ol");
     for (const [time, text] of lines) {
@@ -386,15 +411,15 @@ export function clear(parent) {
   parent.replaceChildren();
 }
 
-// Shows a view, and lets it play unless the reader wants little motion; or as `before`, a viewer of the same run when it
-// had come less far.
-export function mount(parent, view, before = null) {
+// Shows views side by side, and lets them play unless the reader wants little motion; or as `before`, a viewer of the same
+// runs when they had come less far.
+export function mount(parent, views, { before = null, colours = [] } = {}) {
   const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
   // Who has seen all that there was wants to see what follows.
   const goesOn = before ? before.playing || before.time >= before.end : true;
   const hasFocus = before && before.canvas === document.activeElement;
   clear(parent);
-  const viewer = new Viewer(parent, [view]);
+  const viewer = new Viewer(parent, views, colours);
   if (before) viewer.follow(before);
   if (hasFocus) viewer.canvas.focus({ preventScroll: true });
   if (goesOn && !isStill) viewer.play();
@@ -423,7 +448,7 @@ async function bytesOf(words) {
   return new Response(stream).arrayBuffer();
 }
 
-export const mountPacked = async (parent, words) => mount(parent, unpacked(await bytesOf(words)));
+export const mountPacked = async (parent, words) => mount(parent, [unpacked(await bytesOf(words))]);
 
 // `packed` are views as a page holds them, `colours` those of their names.
 export async function mountPackedTogether(parent, packed, colours) {
