@@ -112,7 +112,16 @@ class Page:
         await self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=True
         )
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Loads the page again."""
         await self.ask("Page.reload")
+        while True:
+            said = json.loads(await self._socket.read_message() or "{}")
+            self._note(said)
+            if not said or said.get("method") == "Page.loadEventFired":
+                return
 
     async def mouse(self, x: float, y: float, click: bool = False) -> None:
         """Moves the mouse, and clicks if asked to."""
@@ -189,6 +198,10 @@ class FirefoxPage(Page):
         """A screen of that size, in CSS pixels; the page is loaded again."""
         size = {"width": width, "height": height}
         await self.ask("browsingContext.setViewport", context=self.context, viewport=size, devicePixelRatio=2)
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Loads the page again."""
         await self.ask("browsingContext.reload", context=self.context, wait="complete")
 
     async def mouse(self, x: float, y: float, click: bool = False) -> None:

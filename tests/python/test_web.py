@@ -633,3 +633,114 @@ async def _changed(page: browser.Page) -> dict[str, Any]:
     shown = f"[!document.querySelector('#compared').hidden, {VIEWER}.panels.length]"
     found["same"] = await page.evaluate(shown)
     return found | {"complaints": page.complaints}
+
+
+TEXT = "document.querySelector('.cm-content').cmView.view.state.doc.toString()"
+STATUS = "document.querySelector('#status').textContent"
+
+
+@built
+@in_both
+def test_edits_outlive_another_scene_a_reload_and_back(look_at: LookAt) -> None:
+    said = look_at(PAGE, _left_and_came_back)
+    assert all("190KB" in text for text in said["texts"]), said["texts"]
+    assert said["back"] == "#scene=dcpim" and "190KB" not in said["undone"] and said["complaints"] == []
+
+
+async def _left_and_came_back(page: browser.Page) -> dict[str, Any]:
+    await page.until(DONE)
+    await page.evaluate(f"{TYPED}('200KB', '190KB')")
+    choose = "document.querySelector('[data-id=\"{}\"]').click()"
+    texts = []
+    for name in ("harmony", "dcpim"):
+        await page.evaluate(choose.format(name))
+    texts.append(await page.evaluate(TEXT))
+    await page.evaluate(choose.format("harmony"))
+    await page.evaluate("history.back()")
+    await page.until(f"{TEXT}.includes('190KB')")
+    back = await page.evaluate("location.hash")
+    texts.append(await page.evaluate(TEXT))
+    await page.reload()
+    await page.until(DONE)
+    texts.append(await page.evaluate(TEXT))
+    await page.evaluate("document.querySelector('#reset').click()")
+    return {"texts": texts, "back": back, "undone": await page.evaluate(TEXT), "complaints": page.complaints}
+
+
+@built
+@in_both
+def test_a_damaged_link_keeps_its_address(look_at: LookAt) -> None:
+    async def followed(page: browser.Page) -> list[str]:
+        await page.until(DONE)
+        said = []
+        for fragment in ("#s=%%%", "#scene=none"):
+            await page.evaluate(f"location.hash = {json.dumps(fragment)}")
+            await page.until("document.querySelector('#title').textContent === 'A damaged link'")
+            said += [await page.evaluate("location.hash"), await page.evaluate(STATUS)]
+        return said
+
+    said = look_at(PAGE, followed)
+    assert said[0] == "#s=%%%" and "holds no scenario" in said[1], said
+    assert said[2] == "#scene=none" and "not here" in said[3], said
+
+
+@built
+@in_both
+def test_a_link_brings_moment_packet_and_pinned_run(look_at: LookAt) -> None:
+    said = look_at(PAGE, _linked)
+    assert said["then"] == said["now"] and said["now"][3] == "dcPIM's matching rounds", said
+    assert said["confirmed"] and "190KB" in said["text"] and said["complaints"] == [], said
+
+
+async def _linked(page: browser.Page) -> dict[str, Any]:
+    await page.until(DONE)
+    # The pinned run is another than the scene's.
+    await _edited(page, '"200KB"', '"190KB"')
+    await page.evaluate("document.querySelector('#pin').click()")
+    await _edited(page, 'transport = "dcpim"', 'transport = "dctcp"')
+    at = f"""(({{ time, chosen, chosenIn, panels }}) => [
+        time, chosen, panels.indexOf(chosenIn), document.querySelector("#title").textContent,
+        ...panels.map(({{ history }}) => history.rows), document.querySelectorAll(".cm-changedLine").length,
+    ])({VIEWER})"""
+    await page.evaluate(f"(({{ panels }}) => {{ const at = {VIEWER}; at.pause(); at.seek(at.begin + 4e7);"
+                        f"at.choose(99, panels[1]); }})({VIEWER})")
+    now = await page.evaluate(at)
+    await page.evaluate("document.querySelector('#link').click()")
+    await page.until(f"{STATUS}.includes('link')")
+    link = await page.evaluate("location.hash")
+    await page.evaluate("document.querySelector('[data-id=\"harmony\"]').click()")
+    await page.until(DONE)
+    await page.evaluate(f"location.hash = {json.dumps(link)}")
+    await page.until(f"{TEXT}.includes('dctcp')")
+    await page.until(READY)
+    await page.evaluate("document.querySelector('#run').click()")
+    await page.until(f"{READY} && {STATUS}.includes('digest')")
+    confirmed = await page.evaluate(f"{STATUS}.includes('is that of the link')")
+    then, text = await page.evaluate(at), await page.evaluate(TEXT)
+    return {"now": now, "then": then, "confirmed": confirmed, "text": text, "complaints": page.complaints}
+
+
+@built
+@in_both
+def test_a_page_within_another_waits_for_its_reader(look_at: LookAt, native: dict[str, cw.Result]) -> None:
+    digest = native["r2c2"].digest
+    said = look_at(PAGE, lambda page: _embedded(page, f"?embed#scene=r2c2&t=9000000&digest={digest}"))
+    assert said["before"] == [False, 32, True, ["view"]], said
+    assert said["after"] == [9e6, True] and digest in said["status"] and said["complaints"] == [], said
+
+
+async def _embedded(page: browser.Page, query: str) -> dict[str, Any]:
+    await page.evaluate(f"location.href = location.pathname + {json.dumps(query)}")
+    await page.until("document.querySelector('.embedded #poster')?.offsetHeight")
+    found = {"before": await page.evaluate(f"""[
+        Boolean(document.querySelector("script[src='engine.js']")), {VIEWER}.history.fabric.names.length,
+        document.querySelector("#poster").textContent.includes("R2C2"),
+        ["view", "scenario", "results", "steps"].filter((id) => document.getElementById(id).offsetHeight),
+    ]""")}
+    await _seen(page, "embedded")
+    await page.evaluate("document.querySelector('#poster').click()")
+    await page.until(f"{STATUS}.includes('is that of the link')")
+    sliders = "document.querySelectorAll('#view input[type=range]').length >= 2"
+    found |= {"after": await page.evaluate(f"[{VIEWER}.time, {sliders}]"), "status": await page.evaluate(STATUS)}
+    return found | {"complaints": page.complaints}
+

@@ -1,6 +1,7 @@
 // The playground: a list, an editor, a run, its results, and links that hold a scenario. The text of a scenario is
 // shown as text, never as markup.
 import { differences, parting } from "./compare.js";
+import { draftOf, keep } from "./drafts.js";
 import { Editor, said } from "./editor.js";
 import { Engine } from "./engine.js";
 import { pack, unpack } from "./link.js";
@@ -8,7 +9,8 @@ import { filled, namesIn, number, numbersOf, time } from "./numbers.js";
 import { report } from "./report/report.js";
 import { EXAMPLES, SCENES } from "./scenes.js";
 import { Schema } from "./schema.js";
-import { SHIPPED, WORKER } from "shipped";
+import { parse } from "smol-toml";
+import { FABRICS, SHIPPED, WORKER } from "shipped";
 import { viewOf } from "clearway/format.js";
 import { clear, mount } from "clearway/viewer.js";
 
@@ -20,6 +22,11 @@ for (const { id } of document.querySelectorAll("[id]")) parts[id] = document.get
 const COLOURS = ["#7b8790", "#1f9d8b"];
 // `unread`: whether what is said is that the text can't be read.
 let schema = null, current = null, checking = 0, unread = false, drawn = 0, viewer = null;
+// Where the scenario is from: its address, its text there, and the text of the run that it is compared with (null: its own
+// first run).
+let home = "", original = "", base = null;
+// What a link asks for besides: see `link.js`.
+let wanted = null;
 // How often the reader has gone to a scenario: what a run says that was begun before is of no use.
 let shown = 0;
 // Runs: `{ text, level, result, view, known }`. The pinned one is what the latest is compared with.
@@ -65,16 +72,23 @@ const say = (text, isWrong = false) => {
   unread = false;
 };
 
-const editor = new Editor(parts.scenario, { schema: () => schema, changed: soon, run });
-const engine = new Engine(load(), WORKER, SHIPPED);
+const editor = new Editor(parts.scenario, { schema: () => schema, changed, run });
+// Within another page the engine waits until its reader wants a run.
+const isEmbedded = new URLSearchParams(location.search).has("embed");
+document.documentElement.classList.toggle("embedded", isEmbedded);
+let begin = null;
+const asked = isEmbedded ? new Promise((done) => { begin = done; }) : Promise.resolve();
+const engine = new Engine(asked.then(load), WORKER, SHIPPED);
 engine.ready.then((ready) => {
   schema = new Schema(ready.schema);
   parts.run.disabled = false;
-  say("");
+  if (!parts.status.classList.contains("wrong")) say("");
   check();
 }).catch((error) => say(error.message, true));
 
-function soon() {
+function changed(text) {
+  keep(home, text === original ? null : text);
+  parts.reset.hidden = text === original;
   clearTimeout(checking);
   checking = setTimeout(check, CHECK_MS);
 }
@@ -82,6 +96,7 @@ function soon() {
 // The message of the reader of scenarios, at its line.
 async function check() {
   const { text } = editor;
+  if (!text) return;
   const told = await engine.check(text).catch((error) => ({ error: { message: error.message } }));
   if (!told || text !== editor.text) return;
   editor.mark(told.error);
@@ -118,52 +133,94 @@ function code(text) {
   return made;
 }
 
-function show(one) {
+// Shows a scenario: one of those that are here, or null.
+function show(one, title = "A scenario from a link") {
   engine.leave();
   shown += 1;
   current = one;
-  pinned = latest = own = null;
-  editor.pin(null);
+  pinned = latest = own = viewer = wanted = null;
   parts.compared.hidden = parts.pin.hidden = true;
-  parts.title.textContent = one?.title ?? "A scenario from a link";
+  parts.title.textContent = one?.title ?? title;
   for (const button of document.querySelectorAll("nav button")) {
     if (button.dataset.id === one?.id) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   }
   steps();
   parts.results.hidden = true;
-  parts.see.hidden = true;
-  clear(parts.view);
   parts.run.disabled = !schema;
   parts.stop.disabled = true;
+  parts.bar.value = 0;
+  const fabric = FABRICS[one?.file];
+  parts.see.hidden = !fabric;
+  clear(parts.view);
+  // At once, and before there is an engine.
+  if (fabric) mount(parts.view, [fabric]);
   say(schema ? "" : "Loading the engine…");
 }
 
-function open(one, runs = true) {
+// Opens what an address asks for. A scene begins with its run, to which changes are compared. A text from a link is shown,
+// and not run before the reader says so.
+function open(request, address) {
+  const one = [...SCENES, ...EXAMPLES].find(({ id }) => id === request.scene) ?? null;
+  if (request.scene !== null && !one) throw new Error("the link names a scene that is not here");
   show(one);
-  editor.text = SHIPPED[one.file];
-  parts.level.value = "packet";
-  history.replaceState(null, "", `#scene=${one.id}`);
+  home = address;
+  original = request.text ?? SHIPPED[one.file];
+  base = request.base ?? (SCENES.includes(one) ? SHIPPED[one.file] : null);
+  if (request.time !== null || request.digest !== null) wanted = request;
+  editor.text = draftOf(home) ?? original;
+  parts.reset.hidden = editor.text === original;
+  parts.level.value = request.level;
   check();
-  // A scene begins with its run, to which changes are compared.
-  const mine = shown;
-  if (runs && SCENES.includes(one)) engine.ready.then(() => { if (mine === shown) run(); }, () => {});
+  poster(one);
+  const isShipped = request.text === null && request.base === null && SCENES.includes(one);
+  if (isShipped && !isEmbedded) begun(() => once(base, request.level));
 }
 
+// Does something as soon as there is an engine, unless the reader has gone on.
+function begun(does) {
+  const mine = shown;
+  engine.ready.then(() => { if (mine === shown) does(); }, () => {});
+}
+
+const OPEN = { text: null, base: null, level: "packet", time: null, packet: null, panel: 0, digest: null };
+
+function choose(one) {
+  const address = `#scene=${one.id}`;
+  if (location.hash !== address) history.pushState(null, "", address);
+  open({ ...OPEN, scene: one.id }, address);
+}
+
+// In a page within another: what there is before the engine, which weighs more than all else.
+function poster(one) {
+  parts.poster.hidden = !isEmbedded;
+  if (!isEmbedded) return;
+  parts.poster.textContent = `▶ Run “${one?.title ?? "a scenario from a link"}”`;
+  parts.whole.href = `${location.pathname}${location.hash}`;
+}
+
+// Runs what the editor has, after what it is compared with.
 async function run() {
   if (engine.running || parts.run.disabled) return;
-  const { text } = editor, level = parts.level.value, mine = shown;
+  const { text } = editor, level = parts.level.value;
+  const isBase = base === null || (base === text && level === "packet");
+  if (pinned || isBase || await once(base, "packet")) await once(text, level);
+}
+
+// Runs a text, and shows what it gives. Whether there is a result, and the reader is still here.
+async function once(text, level) {
+  const mine = shown;
   parts.run.disabled = true;
   parts.stop.disabled = false;
   // A run of its own begins at its beginning.
   viewer = null;
   parts.bar.value = 0;
   say("Running…");
-  const soFar = (result) => { if (mine === shown) see({ text, level, result, view: viewOf(result) }); };
+  const soFar = (result) => { if (mine === shown) see({ text, level, result, view: viewed(result) }); };
   const told = await engine.run(text, level, parts.record.checked, progress, soFar)
     .catch((error) => ({ kind: "wrong", error: { message: error.message } }));
   // The reader has gone on to another.
-  if (mine !== shown) return;
+  if (mine !== shown) return false;
   parts.run.disabled = false;
   parts.stop.disabled = true;
   parts.bar.value = told.kind === "wrong" ? 0 : 1;
@@ -171,10 +228,14 @@ async function run() {
     parts.results.hidden = parts.see.hidden = true;
     clear(parts.view);
     editor.mark(told.error);
-    return say(said(told.error), true);
+    say(said(told.error), true);
+    return false;
   }
   results(told, text, level);
+  return true;
 }
+
+const viewed = (result) => viewOf(result, parse(result.scenario));
 
 function progress([, now, , ended, flows, share]) {
   parts.bar.value = share;
@@ -183,10 +244,11 @@ function progress([, now, , ended, flows, share]) {
 
 function results(result, text, level) {
   const { info } = result;
-  latest = { text, level, result, view: viewOf(result), known: numbersOf(result) };
+  latest = { text, level, result, isWhole: info.ended !== "interrupted" && !result.full, view: viewed(result),
+    known: numbersOf(result) };
   pinned ??= latest;
   if (text === SHIPPED[current?.file] && level === "packet") own = latest.known;
-  const isWhole = info.ended !== "interrupted" && !result.full;
+  const { isWhole } = latest;
   const hops = info.packet_hops / info.wall_seconds;
   const speed = hops ? `, ${number(hops / 1e6)} million packet-hops a second` : "";
   if (result.full) say("Stopped: the run needs more memory than a page may have. These are its results so far.", true);
@@ -211,6 +273,7 @@ function results(result, text, level) {
   ];
   for (const [name, value] of facts) if (value) { element(parts.facts, "dt", name); element(parts.facts, "dd", value); }
   locally(info, isWhole, text, level);
+  arrive();
   parts.report.replaceChildren();
   const mine = (drawn += 1);
   // Another run may have ended meanwhile.
@@ -281,14 +344,27 @@ function locally(info, isWhole, text, level) {
   parts.digest.textContent = isWhole ? info.digest : "none, since the run was stopped";
 }
 
+// Makes the page's address a link to what is seen: scene, text, pinned run, moment, chosen packet.
 async function link() {
-  const fragment = await pack(editor.text, parts.level.value);
-  history.replaceState(null, "", fragment);
+  const { text } = editor, level = parts.level.value, { file, id } = current ?? {}, isScene = SCENES.includes(current);
+  const isOwn = text === SHIPPED[file], implied = isScene ? SHIPPED[file] : null;
+  const other = pinned && pinned.level === "packet" && pinned.text !== text && pinned.text !== implied;
+  const isSeen = latest && latest.text === text && latest.level === level, isAt = isSeen && viewer;
+  const chosen = isAt && viewer.chosen >= 0 ? viewer.chosen : null;
+  const address = await pack({
+    scene: id, level, text: isOwn ? null : text, base: other ? pinned.text : null,
+    time: isAt ? Math.round(viewer.time) : null, packet: chosen,
+    panel: chosen === null ? null : viewer.panels.indexOf(viewer.chosenIn),
+    digest: isSeen && latest.isWhole ? latest.result.info.digest : null,
+  });
+  if (address !== location.hash) history.pushState(null, "", address);
+  [home, original] = [address, text];
+  parts.reset.hidden = true;
   try {
     await navigator.clipboard.writeText(location.href);
-    say("The link is copied; it holds the scenario.");
+    say("The link is copied; it holds the scenario and what you see of it.");
   } catch {
-    say("The page's address is now a link that holds the scenario.");
+    say("The page's address is now a link that holds the scenario and what you see of it.");
   }
 }
 
@@ -300,29 +376,44 @@ function save() {
   URL.revokeObjectURL(made.href);
 }
 
-// The request in the address. A scenario from a link is shown, and not run before the reader says so.
-async function follow(isFirst) {
-  let asked = null;
-  try { asked = await unpack(location.hash); } catch (error) {
-    open(SCENES[0], false);
-    return say(error.message, true);
+// Goes to what a link asks for, once its run is there: a moment, a packet. Says whether the run is the one that was linked.
+function arrive() {
+  const { text } = editor;
+  if (!wanted || latest.text !== text || latest.level !== parts.level.value) return;
+  const { time: moment, packet, panel, digest } = wanted, { info } = latest.result;
+  wanted = null;
+  if (digest !== null && latest.isWhole) {
+    const isIt = digest === info.digest;
+    say(isIt ? `${parts.status.textContent}. The digest is that of the link: ${digest}`
+      : `The digest is ${info.digest}, and the link has ${digest}: it is from another version, or the text was changed`, !isIt);
   }
-  if (asked && "text" in asked) {
-    show(null);
-    editor.text = asked.text;
-    parts.level.value = asked.level;
-    return check();
+  if (!viewer || moment === null) return;
+  viewer.pause();
+  viewer.seek(moment);
+  const at = viewer.panels[panel];
+  if (at && packet !== null && packet < at.history.rows) viewer.choose(packet, at);
+}
+
+// The request in the address. A damaged one keeps its address, so that it can be put right.
+async function follow() {
+  const address = location.hash;
+  try {
+    const request = await unpack(address);
+    if (request) return open(request, address);
+    history.replaceState(null, "", `#scene=${SCENES[0].id}`);
+    choose(SCENES[0]);
+  } catch (error) {
+    show(null, "A damaged link");
+    [home, original, base] = [address, "", null];
+    editor.text = "";
+    say(error.message, true);
   }
-  const one = [...SCENES, ...EXAMPLES].find(({ id }) => id === asked?.scene);
-  if (!asked && !isFirst) return;
-  open(one ?? SCENES[0], Boolean(one) || !asked);
-  if (asked?.scene && !one) say("the link names a scene that is not here", true);
 }
 
 for (const [place, some] of [[parts.scenes, SCENES], [parts.examples, EXAMPLES]]) {
   for (const one of some) {
     const button = element(element(place, "li"), "button", one.title, { type: "button", "data-id": one.id });
-    button.addEventListener("click", () => open(one));
+    button.addEventListener("click", () => choose(one));
   }
 }
 parts.run.addEventListener("click", run);
@@ -330,5 +421,12 @@ parts.stop.addEventListener("click", () => engine.stop());
 parts.link.addEventListener("click", link);
 parts.pin.addEventListener("click", pin);
 parts.save.addEventListener("click", save);
-addEventListener("hashchange", () => follow(false));
-follow(true);
+parts.reset.addEventListener("click", () => editor.replace(original));
+parts.poster.addEventListener("click", () => {
+  parts.poster.hidden = true;
+  say("Loading the engine…");
+  begin();
+  begun(run);
+});
+addEventListener("hashchange", follow);
+follow();

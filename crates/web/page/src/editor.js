@@ -52,6 +52,11 @@ export class Editor {
     this.view = new EditorView({ parent, state: this.state("") });
   }
 
+  // As the reader would: it can be undone.
+  replace(text) {
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
   get text() { return this.view.state.doc.toString(); }
   set text(text) { this.view.setState(this.state(text)); }
 

@@ -58,15 +58,17 @@ function samples(table) {
   }
 }
 
-// The view of a run's tables; null without recorded packets and samples of congestion. `scenario` has every default
-// filled in.
-export function viewOf({ info, tables, scenario }) {
-  if (!tables.packets?.rows && !tables.congestion?.rows) return null;
+// The view of a run's tables; null without recorded packets and samples of congestion. `scenario` is what its resolved TOML
+// says.
+export const viewOf = (result, scenario) =>
+  (result.tables.packets?.rows || result.tables.congestion?.rows ? fabricViewOf(result, scenario) : null);
+
+// The same, also of a run that has not begun: then it is its fabric alone.
+export function fabricViewOf({ info, tables }, scenario) {
   const view = { name: "", end_ps: info.end_ps, dims: [], partial: false, notes: [], tables: {} };
-  const dims = /\[fabric\.(?:torus|mesh)\][^[]*?^dims = \[([\d,\s]+)\]/m.exec(scenario);
-  if (dims) view.dims = dims[1].split(",").filter((one) => one.trim()).map(Number);
-  const asked = /^\[measure\.packets\]\n((?:.+\n)*)/m.exec(scenario)?.[1] ?? "";
-  view.partial = Boolean(tables.packets?.rows) && /^(flows|classes|hosts|links) = \[\s*[^\]\s]/m.test(asked);
+  view.dims = (scenario.fabric?.torus ?? scenario.fabric?.mesh)?.dims ?? [];
+  const asked = scenario.measure?.packets ?? {};
+  view.partial = Boolean(tables.packets?.rows) && ["flows", "classes", "hosts", "links"].some((name) => asked[name]?.length);
   const isOfPackets = (one) => tables.packets?.rows && one.startsWith("measure.packets:");
   view.notes = (info.warnings ?? []).filter(isOfPackets);
   if (tables.packets?.rows > ROWS_MAX) view.notes.push(cutNote(tables.packets.rows));

@@ -37,6 +37,8 @@ export class History {
     const { columns, rows } = view.tables.packets ?? NO_PACKETS;
     // Whether queues and pauses are known from samples alone.
     this.isSampled = !view.tables.packets;
+    // Whether there is a fabric alone.
+    this.isBare = this.isSampled && !view.tables.congestion;
     this.rows = rows;
     for (const name in columns) if (columns[name].kind === "numbers") this[name] = columns[name].values;
     this.columns = columns;

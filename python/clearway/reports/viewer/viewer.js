@@ -386,7 +386,7 @@ export class Viewer {
   tell(row) {
     this.told.replaceChildren();
     if (row < 0) {
-      const hint = this.history.isSampled ? "Click a switch for its queues; point at a link for what waits there."
+      const hint = this.history.isBare ? "Run it to see its packets." : this.history.isSampled ? "Click a switch for its queues; point at a link for what waits there."
         : "Click a packet for its story, a switch for its queues.";
       element(this.told, "p", hint, { class: "cw-hint" });
       return;
