@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,11 @@ import test_digests as digests
 from clearway.reports import view as _view
 from test_report import OF_LINE, TEXTS
 from test_view import unpacked
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE, PAGE = ROOT / "target/playground/engine", ROOT / "target/playground/page/index.html"
@@ -111,19 +117,25 @@ async def _each_example(page: browser.Page, texts: dict[str, str]) -> dict[str, 
     return said
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_there_are_seven_scenes_with_three_steps_each() -> None:
-    source = (ROOT / "crates/web/page/src/scenes.js").read_text()
-    script = f"{source}\nconsole.log(JSON.stringify({{ SCENES, EXAMPLES }}))"
-    command = ["node", "--input-type=module", "--eval", script]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
-    scenes = {scene["id"]: scene for scene in told["SCENES"]}
-    assert {name: ROOT / scene["file"] for name, scene in scenes.items()} == SCENES and len(scenes) == 7
-    for name, scene in scenes.items():
-        assert len(scene["steps"]) == 3 and scene["steps"][2][0] == "Now change it", name
-        # The numbers of the text are the run's.
-        assert all("{" in text for _, text in scene["steps"]), name
-    assert all((ROOT / example["file"]).is_file() for example in told["EXAMPLES"])
+LESSONS = {path.stem: path for path in (ROOT / "crates/web/scenes").glob("*.md")}
+
+
+def lesson(name: str) -> tuple[dict[str, Any], str]:
+    """The head of a lesson and its text."""
+    _, head, body = re.split(r"^\+\+\+$", LESSONS[name].read_text(), flags=re.M)
+    return tomllib.loads(head), body
+
+
+def test_there_are_seven_lessons_and_each_number_of_a_text_is_its_runs_own() -> None:
+    assert set(LESSONS) == set(SCENES) and len(LESSONS) == 7
+    for name in LESSONS:
+        head, body = lesson(name)
+        assert ROOT / head["scenario"] == SCENES[name] and head["prediction"], name
+        assert SCENES[name].read_text().count(head["change"][0]) == 1, f"{name}: where is the change?"
+        said = body + "".join(one["ask"] + one["verdict"] for one in head["prediction"])
+        assert "{" in body and re.search("{now[.]", said), name
+        plain = re.sub(r"`[^`]*`|{[^}]*}|R2C2|^## .*$", "", said, flags=re.M)
+        assert not re.search(r"\d", plain), f"{name}: {plain}"
 
 
 def test_the_page_draws_with_the_version_that_reports_draw_with() -> None:
@@ -275,7 +287,7 @@ async def _each_scene(page: browser.Page) -> tuple[dict[str, Any], browser.Page]
         await page.until(DONE)
         found[name] = await page.evaluate("""({
             digest: document.querySelector('#digest').textContent,
-            steps: document.querySelector('#steps').textContent,
+            steps: document.querySelector('#lesson > div')?.textContent ?? '',
             facts: document.querySelector('#facts').textContent,
             command: document.querySelector('#command').textContent,
         })""")
@@ -457,7 +469,7 @@ async def _typed(page: browser.Page) -> dict[str, Any]:
     await page.until(REPORTED)
     order: list[str] = []
     # Nothing keeps the focus: it leaves the page, or comes to the first scene again.
-    while order.count("dcPIM's matching rounds") < 2 and "the browser" not in order and len(order) < 300:
+    while order.count("dcPIM asks before it sends") < 2 and "the browser" not in order and len(order) < 300:
         order.append(await tab())
     assert len(order) < 300, order
 
@@ -472,7 +484,7 @@ async def _typed(page: browser.Page) -> dict[str, Any]:
     await page.evaluate("document.querySelector('[data-id=dcpim]').focus()")
     await reach("Harmony's slots")
     await page.press("Enter")
-    await page.until("document.querySelector('#title').textContent !== \"dcPIM's matching rounds\"")
+    await page.until("document.querySelector('#title').textContent !== \"dcPIM asks before it sends\"")
     found: dict[str, Any] = {
         "order": order,
         "title": await page.evaluate("document.querySelector('#title').textContent"),
@@ -601,14 +613,16 @@ def test_a_changed_run_stands_beside_the_first_on_one_clock(look_at: LookAt, nat
     shown = rows["longest queue of a port"]
     assert [float(one.split()[0]) for one in shown[:2]] == pytest.approx([bytes / 1e3 for bytes in queue], rel=0.01)
     assert shown[2].startswith("+" if queue[1] > queue[0] else "−") and "%" in shown[2], shown
-    assert said["lines"] == ['transport = "dctcp"'] and said["parting"].startswith("The runs differ from their first"), said
+    assert said["lines"] == ['transport = "dctcp"'] and said["parting"].startswith(
+        "The runs differ from their first"
+    ), said
     # The scene speaks of its own run, whatever is run after it.
     assert said["steps"] == said["first steps"] and not re.search("[–…]", said["steps"]), said["steps"]
     assert said["same"] == [False, 1] and said["complaints"] == []
 
 
 async def _changed(page: browser.Page) -> dict[str, Any]:
-    own = "[...document.querySelectorAll('#steps > *')].map((one) => one.textContent).join()"
+    own = "[...document.querySelectorAll('#lesson > div > *')].map((one) => one.textContent).join()"
     await page.until(DONE)
     digest = "document.querySelector('#digest').textContent"
     found = {"first steps": await page.evaluate(own), "digests": [await page.evaluate(digest)]}
@@ -688,7 +702,7 @@ def test_a_damaged_link_keeps_its_address(look_at: LookAt) -> None:
 @in_both
 def test_a_link_brings_moment_packet_and_pinned_run(look_at: LookAt) -> None:
     said = look_at(PAGE, _linked)
-    assert said["then"] == said["now"] and said["now"][3] == "dcPIM's matching rounds", said
+    assert said["then"] == said["now"] and said["now"][3] == "dcPIM asks before it sends", said
     assert said["confirmed"] and "190KB" in said["text"] and said["complaints"] == [], said
 
 
@@ -702,8 +716,10 @@ async def _linked(page: browser.Page) -> dict[str, Any]:
         time, chosen, panels.indexOf(chosenIn), document.querySelector("#title").textContent,
         ...panels.map(({{ history }}) => history.rows), document.querySelectorAll(".cm-changedLine").length,
     ])({VIEWER})"""
-    await page.evaluate(f"(({{ panels }}) => {{ const at = {VIEWER}; at.pause(); at.seek(at.begin + 4e7);"
-                        f"at.choose(99, panels[1]); }})({VIEWER})")
+    await page.evaluate(
+        f"(({{ panels }}) => {{ const at = {VIEWER}; at.pause(); at.seek(at.begin + 4e7);"
+        f"at.choose(99, panels[1]); }})({VIEWER})"
+    )
     now = await page.evaluate(at)
     await page.evaluate("document.querySelector('#link').click()")
     await page.until(f"{STATUS}.includes('link')")
@@ -732,11 +748,13 @@ def test_a_page_within_another_waits_for_its_reader(look_at: LookAt, native: dic
 async def _embedded(page: browser.Page, query: str) -> dict[str, Any]:
     await page.evaluate(f"location.href = location.pathname + {json.dumps(query)}")
     await page.until("document.querySelector('.embedded #poster')?.offsetHeight")
-    found = {"before": await page.evaluate(f"""[
+    found = {
+        "before": await page.evaluate(f"""[
         Boolean(document.querySelector("script[src='engine.js']")), {VIEWER}.history.fabric.names.length,
         document.querySelector("#poster").textContent.includes("R2C2"),
-        ["view", "scenario", "results", "steps"].filter((id) => document.getElementById(id).offsetHeight),
-    ]""")}
+        ["view", "scenario", "results", "lesson"].filter((id) => document.getElementById(id).offsetHeight),
+    ]""")
+    }
     await _seen(page, "embedded")
     await page.evaluate("document.querySelector('#poster').click()")
     await page.until(f"{STATUS}.includes('is that of the link')")
@@ -744,3 +762,56 @@ async def _embedded(page: browser.Page, query: str) -> dict[str, Any]:
     found |= {"after": await page.evaluate(f"[{VIEWER}.time, {sliders}]"), "status": await page.evaluate(STATUS)}
     return found | {"complaints": page.complaints}
 
+
+@built
+@in_both
+def test_predictions_are_judged_by_the_tables(look_at: LookAt) -> None:
+    said = look_at(PAGE, _predicted)
+    assert said["complaints"] == []
+    for name in LESSONS:
+        head, _ = lesson(name)
+        of, text = said[name], SCENES[name].read_text()
+        # Each phrase leads to a moment and, but for pauses, to a packet.
+        assert of["phrases"] and all(
+            time > 0 and (row >= 0 or where == "held") for where, time, row in of["phrases"]
+        ), of
+        assert len(of["verdicts"]) == len(head["prediction"]) and not re.search("[–…]|{", "".join(of["verdicts"])), of
+        assert of["before"] == [] and of["text"] == text.replace(*head["change"]), name
+    # Held against the tables of native runs.
+    head, _ = lesson("dcpim")
+    runs = [cw.Scenario.load(SCENES["dcpim"]).with_({"transport": name}) for name in ("dcpim", "dctcp")]
+    asks, sends = (cw.run(one, progress=False) for one in runs)
+    queues = [of.links.to_pandas()["queued_bytes_max"].max() for of in (asks, sends)]
+    slow = [of.flows.to_pandas().groupby("class")["slowdown"] for of in (asks, sends)]
+    worst, mean = [of.max()["requests"] for of in slow], [of.mean()["bulk"] for of in slow]
+    # The first answer was given to each question.
+    right = [before > after for before, after in (queues, worst, mean)]
+    assert [one.startswith("✓") for one in said["dcpim"]["verdicts"]] == right, said["dcpim"]
+    assert right == [False, False, True], "dcPIM is for short messages, at the price of long ones"
+
+
+async def _predicted(page: browser.Page) -> dict[str, Any]:
+    await page.until(DONE)
+    found: dict[str, Any] = {}
+    verdicts = "[...document.querySelectorAll('.verdict')].map((one) => one.textContent)"
+    for name in LESSONS:
+        await page.evaluate(f"document.querySelector('[data-id=\"{name}\"]').click()")
+        await page.until(f"{READY} && {DONE}")
+        found[name] = {"before": await page.evaluate(verdicts)}
+        found[name]["phrases"] = await page.evaluate(f"""[...document.querySelectorAll(".phrase")].map((one) => {{
+            {VIEWER}.seek(0);
+            one.click();
+            const row = {VIEWER}.chosen, {{ time }} = {VIEWER};
+            {VIEWER}.choose(-1);
+            return [one.dataset.where, time, row];
+        }})""")
+        await page.evaluate("""[...document.querySelectorAll("#lesson fieldset")].forEach((one) => {
+            one.querySelector("input").click();
+        })""")
+        await page.evaluate("document.querySelector('#lesson [type=submit]').click()")
+        await page.until("document.querySelector('.verdict') !== null")
+        await page.until(READY)
+        found[name] |= {"verdicts": await page.evaluate(verdicts), "text": await page.evaluate(TEXT)}
+        await page.evaluate("scrollTo(0, 0)")
+        await _seen(page, f"{name}-lesson")
+    return found | {"complaints": page.complaints}

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { EXAMPLES, FILES, SCENES } from "./src/scenes.js";
+import { EXAMPLES, FILES, LESSONS } from "./src/scenes.js";
 
 const here = dirname(fileURLToPath(import.meta.url)), root = resolve(here, "../../..");
 const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path));
@@ -13,7 +13,17 @@ const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path
 const viewer = join(root, "python/clearway/reports/viewer");
 const python = join(root, "python/clearway/reports");
 const require = createRequire(join(packages, "package.json"));
-const { buildSync, build } = require("esbuild"), { parse } = require("smol-toml");
+const { buildSync, build } = require("esbuild"), { parse } = require("smol-toml"), { lexer } = require("marked");
+
+// A lesson is Markdown under a head in TOML.
+const SCENES = LESSONS.map((id) => {
+  const [, head, body] = readFileSync(join(root, `crates/web/scenes/${id}.md`), "utf8").split(/^\+\+\+$/m);
+  const { title, scenario: file, change, slider, prediction: predictions = [] } = parse(head);
+  const tokens = lexer(body).filter(({ type }) => type !== "space").map(({ type, text, tokens: inner }) => ({
+    type, text, tokens: inner.map(({ type: kind, text: words, href }) => ({ type: kind, text: words.replaceAll("\n", " "), href })),
+  }));
+  return { id, title, file, change, slider, predictions, tokens };
+});
 
 const common = {
   bundle: true, minify: true, format: "iife", target: ["chrome111", "firefox115", "safari16.4"], write: false,
@@ -62,6 +72,7 @@ const spec = parse(readFileSync(join(python, "report_spec.toml"), "utf8"));
 const ticks = Object.entries(spec.ticks).map(([name, body]) => `${name}: (tick) => { ${body} }`);
 const contents = {
   shipped: `export const WORKER = ${JSON.stringify(worker)}, SHIPPED = ${JSON.stringify(shipped)};
+    export const SCENES = ${JSON.stringify(SCENES)};
     export const FABRICS = ${JSON.stringify(fabrics, plain)};`,
   spec: `export const SPEC = ${JSON.stringify(spec)}, TICKS = { ${ticks.join(", ")} };`,
 };

@@ -4,13 +4,14 @@ import { differences, parting } from "./compare.js";
 import { draftOf, keep } from "./drafts.js";
 import { Editor, said } from "./editor.js";
 import { Engine } from "./engine.js";
+import { Lesson, momentOf } from "./lesson.js";
 import { pack, unpack } from "./link.js";
-import { filled, namesIn, number, numbersOf, time } from "./numbers.js";
+import { number, numbersOf, time } from "./numbers.js";
 import { report } from "./report/report.js";
-import { EXAMPLES, SCENES } from "./scenes.js";
+import { EXAMPLES } from "./scenes.js";
 import { Schema } from "./schema.js";
 import { parse } from "smol-toml";
-import { FABRICS, SHIPPED, WORKER } from "shipped";
+import { FABRICS, SCENES, SHIPPED, WORKER } from "shipped";
 import { viewOf } from "clearway/format.js";
 import { clear, mount } from "clearway/viewer.js";
 
@@ -31,8 +32,8 @@ let wanted = null;
 let shown = 0;
 // Runs: `{ text, level, result, view, known }`. The pinned one is what the latest is compared with.
 let pinned = null, latest = null;
-// The numbers of the scene as it is shipped, of which its text speaks.
-let own = null;
+// The lesson of the scene, and the numbers of the scene as it is shipped, of which its text speaks.
+let lesson = null, own = null;
 
 function element(parent, tag, text, attributes = {}) {
   const made = document.createElement(tag);
@@ -110,28 +111,37 @@ const isSame = (one, other) => one.text === other.text && one.level === other.le
 // Whether there is something to compare.
 const isChanged = () => pinned && latest && !isSame(pinned, latest);
 
-// The scene's text. A sentence that speaks of a changed run ("now.") is there with that run.
-function steps() {
-  parts.steps.replaceChildren();
-  const isOther = latest && latest.text !== SHIPPED[current?.file];
-  const now = isOther ? Object.entries(latest.known).map(([name, of]) => [`now.${name}`, of]) : [];
-  const known = own && { ...own, ...Object.fromEntries(now) };
-  for (const [title, ...texts] of current?.steps ?? []) {
-    const text = texts.filter((one) => namesIn(one).every((name) => (known ? known[name] : !name.startsWith("now."))))
-      .join(" ");
-    const item = element(parts.steps, "li");
-    element(item, "strong", title);
-    const words = element(item, "p");
-    // Text between backquotes is code.
-    filled(text, known).split("`").forEach((part, at) => words.append(at % 2 ? code(part) : part));
-  }
+// The lesson's text, whose words speak of the scene as it is shipped, and of the run with the lesson's change.
+function tell() {
+  if (!lesson) return;
+  const isIts = latest && own && latest.text === changedBy(current);
+  const now = isIts ? Object.entries(latest.known).map(([name, of]) => [`now.${name}`, of]) : [];
+  lesson.tell(own && { ...own, ...Object.fromEntries(now) });
+  lesson.move?.(editor.text);
 }
 
-function code(text) {
-  const made = document.createElement("code");
-  made.textContent = text;
-  return made;
-}
+const changedBy = ({ file, change: [was, is] }) => SHIPPED[file].replace(was, is);
+
+// What a lesson asks the page to do.
+const ASKED = {
+  seek(where) {
+    const panel = viewer?.panels[0], found = panel && momentOf(panel.history, where);
+    if (!found) return say("This run has no such moment, or no recorded packets.");
+    viewer.pause();
+    viewer.zoom(-1);
+    viewer.seek(found.time);
+    viewer.choose(found.row, panel);
+    parts.see.scrollIntoView({ block: "nearest" });
+  },
+  change() {
+    editor.replace(changedBy(current));
+    run();
+  },
+  slide(key, value) {
+    editor.replace(editor.text.replace(new RegExp(`\\b${key} = ("[^"]*"|[\\w.]+)`), `${key} = ${JSON.stringify(value)}`));
+    run();
+  },
+};
 
 // Shows a scenario: one of those that are here, or null.
 function show(one, title = "A scenario from a link") {
@@ -145,7 +155,8 @@ function show(one, title = "A scenario from a link") {
     if (button.dataset.id === one?.id) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   }
-  steps();
+  parts.lesson.replaceChildren();
+  lesson = one?.tokens ? new Lesson(parts.lesson, one, ASKED) : null;
   parts.results.hidden = true;
   parts.run.disabled = !schema;
   parts.stop.disabled = true;
@@ -172,6 +183,7 @@ function open(request, address) {
   parts.reset.hidden = editor.text === original;
   parts.level.value = request.level;
   check();
+  tell();
   poster(one);
   const isShipped = request.text === null && request.base === null && SCENES.includes(one);
   if (isShipped && !isEmbedded) begun(() => once(base, request.level));
@@ -257,7 +269,7 @@ function results(result, text, level) {
   parts.status.dataset.hops = hops;
   performance.mark("clearway-result");
   parts.results.hidden = false;
-  steps();
+  tell();
   see(latest);
   compare();
   parts.facts.replaceChildren();

@@ -45,7 +45,10 @@ export function numbersOf({ info, tables }) {
   of("counters", "counter").forEach((name, at) => add(`counter.${name}`, counted[at], count));
   const filled = of("guarantees", "share");
   add("guarantee_share", most(filled), share);
-  for (const [name, got] of entityRates({ info, tables })) add(`tenant.${name}`, got, rate);
+  const tenants = entityRates({ info, tables });
+  for (const [name, got] of tenants) add(`tenant.${name}`, got, rate);
+  const each = tenants.map(([name, got]) => `${name} ${rate(got)}`).join(", ");
+  add("tenants", tenants.length || NaN, () => each);
   add("aq_marked", tables.aqs && sum(of("aqs", "marked_packets")), count);
   add("aq_dropped", tables.aqs && sum(of("aqs", "dropped_packets")), count);
   add("collective_time", most(of("collectives", "time_ps")), time);

@@ -309,13 +309,20 @@ export class History {
     let kept = 0;
     for (let at = 0; at < size; at++) if (!kept || sorted[at] !== sorted[kept - 1]) sorted[kept++] = sorted[at];
     this.times = sorted.slice(0, kept);
-    this.longestQueue = 0;
+    this.longestQueue = this.longest()?.bytes ?? 0;
+  }
+
+  // When most bytes wait for one link, and the packet that comes to them then: `{ time, row }`; null if nothing waits.
+  longest() {
+    let best = null, most = 0;
     for (const { came, left, order } of this.links) {
       for (let at = 0, gone = 0; at < order.length; at++) {
         while (gone < left.times.length && left.times[gone] <= came.times[at]) gone++;
-        this.longestQueue = Math.max(this.longestQueue, came.bytes[at + 1] - left.bytes[gone]);
+        const bytes = came.bytes[at + 1] - left.bytes[gone];
+        if (bytes > most) [best, most] = [{ time: came.times[at], row: order[at] }, bytes];
       }
     }
+    return best && { ...best, bytes: most };
   }
 
   // All bytes that wait, at each of `count` times between two.

@@ -75,9 +75,14 @@ class Report {
     const { result, failures: failed } = this;
     this.warnings();
     this.section("Summary", (to) => { this.summary(to); this.byKind(to); });
+    this.section("Tenants over time", (to) => {
+      if (result.tables.entities?.rows) this.row(to, charts.tenants(result, failed), SAID.entities);
+    });
     this.section("Training jobs", (to) => this.jobs(to));
-    this.section("Slowdown by flow size", (to) => this.row(to, charts.slowdown(result), SAID.slowdown));
-    this.section("Completion times", (to) => this.row(to, charts.distributions(result), SAID.distributions));
+    if (result.info.flows_completed) {
+      this.section("Slowdown by flow size", (to) => this.row(to, charts.slowdown(result), SAID.slowdown));
+      this.section("Completion times", (to) => this.row(to, charts.distributions(result), SAID.distributions));
+    }
     this.section("Flow by flow", (to) => this.flows(to));
     this.section("Where time went", (to) => this.spent(to));
     this.section("Guarantees", (to) => {
@@ -209,10 +214,9 @@ class Report {
   }
 
   overTime(to, failed) {
-    const { result } = this, { utilisation, queues, entities } = result.tables;
+    const { result } = this, { utilisation, queues } = result.tables;
     if (utilisation?.rows) this.row(to, charts.utilisations(result, failed), SAID.utilisation);
     if (queues?.rows) this.row(to, charts.longestQueues(result, failed), SAID.queues);
-    if (entities?.rows) this.row(to, charts.tenants(result, failed), SAID.entities);
     if (to.children.length < 2) element(to, "p", SAID.no_samples);
   }
 
