@@ -612,7 +612,7 @@ def test_a_changed_run_stands_beside_the_first_on_one_clock(look_at: LookAt, nat
     rows = {words: cells for words, *cells in said["differences"]}
     shown = rows["longest queue of a port"]
     assert [float(one.split()[0]) for one in shown[:2]] == pytest.approx([bytes / 1e3 for bytes in queue], rel=0.01)
-    assert shown[2].startswith("+" if queue[1] > queue[0] else "−") and "%" in shown[2], shown
+    assert shown[2].startswith("+" if queue[1] > queue[0] else "\N{MINUS SIGN}") and "%" in shown[2], shown
     assert said["lines"] == ['transport = "dctcp"'] and said["parting"].startswith(
         "The runs differ from their first"
     ), said
@@ -815,3 +815,66 @@ async def _predicted(page: browser.Page) -> dict[str, Any]:
         await page.evaluate("scrollTo(0, 0)")
         await _seen(page, f"{name}-lesson")
     return found | {"complaints": page.complaints}
+
+
+@built
+@in_both
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844), (1920, 1080)], ids=str)
+def test_picture_story_and_run_are_visible_together(look_at: LookAt, size: tuple[int, int]) -> None:
+    said = look_at(PAGE, lambda page: _together(page, size))
+    wide, high = size
+    for name, (left, top, right, bottom) in said["places"].items():
+        assert left >= 0 and top >= 0 and right <= wide and bottom <= high, (name, said["places"])
+    # Wide screens are used.
+    assert said["used"] >= 0.9 and said["complaints"] == [], said
+
+
+async def _together(page: browser.Page, size: tuple[int, int]) -> dict[str, Any]:
+    await page.small(*size)
+    await page.until(DONE)
+    await page.evaluate(f"(() => {{ const at = {VIEWER}; at.pause(); at.seek(at.begin + 8e7); at.nextPacket(); }})()")
+    await page.evaluate("scrollTo(0, 0)")
+    await _seen(page, f"together-{size[0]}")
+    found: dict[str, Any] = await page.evaluate("""(() => {
+        const place = (what) => {
+            const { left, top, right, bottom } = document.querySelector(what).getBoundingClientRect();
+            return [left, top, right, bottom];
+        };
+        const story = [".cw-story h3", ".cw-story p"], run = ["#run", "#status"];
+        const shown = [...document.querySelectorAll("main > *")].filter((one) => one.offsetWidth)
+            .map((one) => one.getBoundingClientRect());
+        return {
+            places: Object.fromEntries([".cw-panel canvas", ...story, ...run].map((what) => [what, place(what)])),
+            used: (Math.max(...shown.map(({ right }) => right)) - Math.min(...shown.map(({ left }) => left)))
+                / document.documentElement.clientWidth,
+        };
+    })()""")
+    return found | {"complaints": page.complaints}
+
+
+@built
+@in_both
+def test_data_move_soon_and_a_scene_is_short(look_at: LookAt) -> None:
+    said = look_at(PAGE, _paces)
+    assert set(said) == set(SCENES)
+    for name, (boxes, until_data, whole) in said.items():
+        # Its fabric is there with the click, and not only with its run.
+        assert boxes > 4 and 0 <= until_data <= 3 and 5 <= whole <= 60, (name, boxes, until_data, whole)
+
+
+async def _paces(page: browser.Page) -> dict[str, Any]:
+    await page.until(DONE)
+    found = {}
+    for name in SCENES:
+        boxes = await page.evaluate(f"""(() => {{
+            document.querySelector('[data-id="{name}"]').click();
+            return {VIEWER}.history.isBare ? {VIEWER}.picture.places.length : 0;
+        }})()""")
+        await page.until(f"{READY} && {DONE}")
+        found[name] = [
+            boxes,
+            *await page.evaluate(f"""(({{ history, begin, end, speed }}) => [
+            (history.firstData - begin) / speed, (end - begin) / speed,
+        ])({VIEWER})"""),
+        ]
+    return found

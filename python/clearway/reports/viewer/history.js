@@ -312,6 +312,12 @@ export class History {
     this.longestQueue = this.longest()?.bytes ?? 0;
   }
 
+  // When the first packet of data leaves; the begin where there is none.
+  get firstData() {
+    const row = this.kindCounts[0] ? this.kind.indexOf(0) : -1;
+    return row < 0 ? this.begin : this.time_ps[row];
+  }
+
   // When most bytes wait for one link, and the packet that comes to them then: `{ time, row }`; null if nothing waits.
   longest() {
     let best = null, most = 0;

@@ -12,6 +12,8 @@ const STEPS = 10_000, SAMPLES = 300;
 const LOSS_SECONDS = 0.5;
 // The slowest, in simulated picoseconds a second; and at first so many seconds for a packet's way along a link.
 const SLOWEST = 1e3, LINK_SECONDS = 0.35;
+// At first the whole takes no longer than this, and data moves no later.
+const WHOLE_SECONDS = 50, DATA_SECONDS = 2.5;
 // Kinds that the legend names.
 const KINDS = 10;
 
@@ -67,8 +69,8 @@ export class Viewer {
       const seek = (time) => { this.pause(); this.seek(time); };
       this.curves = new Curves(this.root, this.panels, { begin: this.begin, end: this.end, seek });
     }
+    this.told = element(this.root, "section", undefined, { class: "cw-story", "aria-label": "Story", "aria-live": "polite" });
     this.legend();
-    this.told = element(this.root, "section", undefined, { class: "cw-story", "aria-live": "polite" });
     this.tell(-1);
     for (const panel of this.panels) panel.picture = new Picture(panel.canvas, panel.history);
     [{ picture: this.picture, canvas: this.canvas }] = this.panels;
@@ -84,18 +86,20 @@ export class Viewer {
     return [...new Set(said)];
   }
 
-  // At first a packet's way along a link takes a moment.
+  // At first a packet's way along a link takes a moment, unless there is too much to see.
   speed0() {
-    const { history } = this, some = [];
+    const { history } = this, some = [], whole = this.end - this.begin;
     // Of samples alone the whole in about twelve seconds.
-    if (history.isSampled) return Math.max((this.end - this.begin) / 12, SLOWEST);
+    if (history.isSampled) return Math.max(whole / 12, SLOWEST);
+    const data = Math.max(...this.panels.map((one) => one.history.firstData));
     const stride = Math.max(1, Math.floor(history.rows / 1000));
     for (let row = 0; row < history.rows; row += stride) {
       const spent = history.arrive[row] - history.time_ps[row];
       if (spent > 0) some.push(spent);
     }
     some.sort((a, b) => a - b);
-    return Math.max((some[some.length >> 1] ?? 1e6) / LINK_SECONDS, SLOWEST);
+    const link = (some[some.length >> 1] ?? 1e6) / LINK_SECONDS;
+    return Math.max(link, whole / WHOLE_SECONDS, (data - this.begin) / DATA_SECONDS, SLOWEST);
   }
 
   controls() {
@@ -247,7 +251,9 @@ export class Viewer {
     if (!width) return;
     const ratio = globalThis.devicePixelRatio || 1;
     for (const { canvas, picture } of this.panels) {
-      const height = Math.round(Math.min(460, Math.max(290, canvas.clientWidth * 0.45)));
+      // With what stands around it, and others below it, it fits the window.
+      const room = globalThis.innerHeight * (canvas.clientWidth < 600 ? 0.27 : 0.44);
+      const height = Math.round(Math.max(200, Math.min(room, canvas.clientWidth * 0.6)));
       canvas.style.height = `${height}px`;
       picture.fit(canvas.clientWidth, height, ratio);
     }
