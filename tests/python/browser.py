@@ -25,10 +25,11 @@ KEYS = {
     "Tab": ("Tab", 9, ""),
     "Enter": ("Enter", 13, "\r"),
     "End": ("End", 35, ""),
+    "ArrowDown": ("ArrowDown", 40, ""),
     " ": ("Space", 32, " "),
 }
 # As WebDriver names them (https://w3c.github.io/webdriver/#keyboard-actions).
-_FIREFOX_KEYS = {"Tab": "\ue004", "Enter": "\ue006", "End": "\ue010"}
+_FIREFOX_KEYS = {"Tab": "\ue004", "Enter": "\ue006", "End": "\ue010", "ArrowDown": "\ue015"}
 _CONTROL = "\ue009"
 
 FIREFOX = next((found for name in ("firefox-esr", "firefox") if (found := shutil.which(name))), None)

@@ -5,6 +5,7 @@ elsewhere, takes no markup from a scenario and no more memory than it may.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -180,7 +181,7 @@ REPORT = """(() => {
     const dash = { solid: [], dashed: [6], dotted: [2, 4], dotdash: [2, 4, 6, 4], dashdot: [6, 4, 2, 4] };
     const within = document.querySelector("#report") ?? document, sections = {};
     for (const section of within.querySelectorAll("section[id]")) {
-        const copy = section.cloneNode(true), not = "script, .charts, .span, .summary tbody td:last-child";
+        const copy = section.cloneNode(true), not = "script, .save, .charts, .span, .summary tbody td:last-child";
         for (const part of copy.querySelectorAll(not)) part.remove();
         sections[section.id] = copy.textContent.replace(/, and below each.*?run's flows/, "").replace(/\\s+/g, "");
     }
@@ -877,4 +878,106 @@ async def _paces(page: browser.Page) -> dict[str, Any]:
             (history.firstData - begin) / speed, (end - begin) / speed,
         ])({VIEWER})"""),
         ]
+    return found
+
+
+@built
+@in_both
+@pytest.mark.parametrize("how", ["light", "dark"])
+def test_flows_kinds_sizes_and_tenants_are_told_apart(look_at: LookAt, how: str) -> None:
+    said = look_at(PAGE, _drawn, dark=how == "dark")
+    flows, kinds = said["flows"], said["kinds"]
+    assert len({*flows, *kinds}) == len(flows) + len(kinds) == 16, said
+    assert said["hosts"] == [f"host{host}" for host in range(12)], said
+    # An acknowledgement is smaller than the data that it is for, and large enough to be seen.
+    assert 0.5 <= said["small"] < 0.8 and said["large"] == 1, said
+    assert said["tenants"] == [3, 3] and said["legend"] == ["one flow", "four flows", "cubic"], said
+    first, second, third, again = said["picked"]
+    assert len({first, second, third}) >= 2 and again == first, said["picked"]
+    assert said["names"] == [] and said["complaints"] == []
+
+
+async def _drawn(page: browser.Page) -> dict[str, Any]:
+    await page.until(DONE)
+    found: dict[str, Any] = {}
+    choose = "document.querySelector('[data-id=\"{}\"]').click()"
+    await page.evaluate(choose.format("pyrrha"))
+    await page.until(f"{READY} && {DONE}")
+    found |= await page.evaluate(f"""(({{ picture, history }}) => {{
+        {VIEWER}.pause();
+        {VIEWER}.seek(5e7);
+        const ack = history.kindNames.indexOf("Ack"), data = history.kind.indexOf(0);
+        return {{
+            flows: picture.colours, kinds: picture.kindColours, hosts: picture.names,
+            small: picture.radius(history.kind.indexOf(ack), 1), large: picture.radius(data, 1),
+        }};
+    }})({VIEWER})""")
+    # Three that lie on each other, and what a fourth click gives.
+    found["picked"] = await page.evaluate(f"""((viewer) => {{
+        const {{ picture, panels: [panel] }} = viewer, at = ({{ marks }}) => marks.find(([x, y]) => (
+            picture.rowsAt(x, y).length > 1));
+        while (!at(picture)) viewer.step(1);
+        const [offsetX, offsetY] = at(picture), count = picture.rowsAt(offsetX, offsetY).length;
+        const pick = () => (viewer.click({{ offsetX, offsetY }}, panel), viewer.chosen);
+        const rows = Array.from({{ length: count }}, pick);
+        return [rows[0], rows[1], rows.at(-1), pick()];
+    }})({VIEWER})""")
+    found["names"] = await page.evaluate("""[...document.querySelectorAll("button[aria-label], input[aria-label]")]
+        .filter((one) => /[a-z]/i.test(one.textContent))
+        .filter((one) => !one.getAttribute("aria-label").includes(one.textContent.trim()))
+        .map((one) => one.textContent)""")
+    await page.evaluate(choose.format("tenants"))
+    await page.until(f"{READY} && {DONE}")
+    found["tenants"] = await page.evaluate(f"""(({{ picture, history }}) => {{
+        const of = [...history.kind.keys()].filter((row) => history.kind[row] === 0);
+        const tenants = new Set(of.map((row) => history.tenantOf(row)));
+        return [tenants.size, new Set(of.map((row) => picture.colour(row))).size];
+    }})({VIEWER})""")
+    legend = "[...document.querySelectorAll('.cw-legend li')].filter((one) => one.querySelector('.cw-tenant'))"
+    found["legend"] = await page.evaluate(f"{legend}.map((one) => one.textContent)")
+    return found | {"complaints": page.complaints}
+
+
+@built
+@in_both
+def test_completion_describes_what_it_offers_and_closes_with_a_run(look_at: LookAt) -> None:
+    said = look_at(PAGE, _completing)
+    assert len(said["offered"]) > 20 and all(said["offered"].values()), said["offered"]
+    assert said["open"] == [1, 0], said
+
+
+async def _completing(page: browser.Page) -> dict[str, Any]:
+    await page.until(DONE)
+    await page.evaluate("document.querySelector('.cm-content').focus()")
+    await page.press("End", control=True)
+    await page.write("\n[switch.")
+    await page.press(" ", control=True)
+    box = "document.querySelectorAll('.cm-tooltip-autocomplete').length"
+    await page.until(box)
+    found: dict[str, Any] = {"open": [await page.evaluate(box)]}
+    await page.evaluate("document.querySelector('#run').click()")
+    await page.until(f"!{box}")
+    found["open"].append(await page.evaluate(box))
+    await page.until(f"{READY} && {STATUS}.includes('scenario.toml')")
+    # Of each transport that may be the value.
+    await page.evaluate(f"{TYPED}('transport = \"dcpim\"', 'transport = ')")
+    offered = """(async () => {
+        const found = {}, { view } = document.querySelector(".cm-content").cmView;
+        view.focus();
+        view.dispatch({ selection: { anchor: view.state.doc.toString().indexOf("transport = ") + 12 } });
+        return found;
+    })()"""
+    await page.evaluate(offered)
+    await page.press(" ", control=True)
+    await page.until("document.querySelectorAll('.cm-tooltip-autocomplete li').length")
+    found["offered"] = {}
+    for _ in range(30):
+        name = await page.until("document.querySelector('.cm-tooltip-autocomplete li[aria-selected]')?.textContent", 5)
+        if name in found["offered"]:
+            break
+        info = "document.querySelector('.cm-completionInfo')?.textContent"
+        found["offered"][name] = await page.until(f"{info} || 'none'", 3)
+        # CodeMirror takes no key for an answer to what has only just appeared.
+        await asyncio.sleep(0.2)
+        await page.press("ArrowDown")
     return found

@@ -224,6 +224,7 @@ async function once(text, level) {
   const mine = shown;
   parts.run.disabled = true;
   parts.stop.disabled = false;
+  editor.closeCompletion();
   // A run of its own begins at its beginning.
   viewer = null;
   parts.bar.value = 0;

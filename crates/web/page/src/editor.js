@@ -1,5 +1,5 @@
 // The editor of scenarios: CodeMirror, with what the scenario's schema knows and what the engine says.
-import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
+import { autocompletion, closeCompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { HighlightStyle, StreamLanguage, bracketMatching, syntaxHighlighting } from "@codemirror/language";
 import { toml } from "@codemirror/legacy-modes/mode/toml";
@@ -59,6 +59,9 @@ export class Editor {
 
   get text() { return this.view.state.doc.toString(); }
   set text(text) { this.view.setState(this.state(text)); }
+
+  // A run leaves nothing open.
+  closeCompletion() { closeCompletion(this.view); }
 
   // Marks the lines that differ from a text, and shows its own above them; with null, none.
   pin(text) {

@@ -1,11 +1,11 @@
 // What is drawn: a view, which a run in the browser and a saved result give alike.
 //
-// A view is `{ name, end_ps, dims, partial, notes, tables }`. `tables` has the columns below, each
+// A view is `{ name, end_ps, dims, tenants, partial, notes, tables }`. `tables` has the columns below, each
 // `{ kind, values, names }`: `numbers` are floats with NaN for "none", `names` index a list in the order of its first
 // use. `packets` are the first ROWS_MAX rows, by time: when each packet left a node, or was lost
 // there. `congestion` are samples of what congestion control between neighbours holds; of more than SAMPLES_MAX rows
 // there is only every second sample, or third, and so on. A view has one of these tables, or both. `dims` are the
-// lengths of a torus or mesh, `partial` is whether only some packets or links were recorded. `reports/view.py` writes the
+// lengths of a torus or mesh, `tenants` are names of entities with the classes of their flows, `partial` is whether only some packets or links were recorded. `reports/view.py` writes the
 // same, packed: the length of a JSON head in 4 bytes, the head, the columns one after another.
 
 export const ROWS_MAX = 200_000;
@@ -65,7 +65,8 @@ export const viewOf = (result, scenario) =>
 
 // The same, also of a run that has not begun: then it is its fabric alone.
 export function fabricViewOf({ info, tables }, scenario) {
-  const view = { name: "", end_ps: info.end_ps, dims: [], partial: false, notes: [], tables: {} };
+  const view = { name: "", end_ps: info.end_ps, dims: [], tenants: [], partial: false, notes: [], tables: {} };
+  view.tenants = (scenario.entity ?? []).map(({ name, traffic }) => [name, traffic ?? []]);
   view.dims = (scenario.fabric?.torus ?? scenario.fabric?.mesh)?.dims ?? [];
   const asked = scenario.measure?.packets ?? {};
   view.partial = Boolean(tables.packets?.rows) && ["flows", "classes", "hosts", "links"].some((name) => asked[name]?.length);

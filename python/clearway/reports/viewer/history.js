@@ -52,6 +52,7 @@ export class History {
     const made = columns.transport;
     this.isFrame = (row) => Number.isNaN(this.flow[row]) && !this.lost[row] && !own.has(made.names[made.values[row]]);
     this.flowRow = new Map(Array.from(view.tables.flows.columns.flow.values, (flow, row) => [flow, row]));
+    this.bytesMost = this.bytes.reduce((most, one) => Math.max(most, one), 1);
     this.byLink();
     this.ways();
     this.kinds();
@@ -61,6 +62,14 @@ export class History {
     if (this.isSampled) this.sampled();
     this.begin = rows ? this.time_ps[0] : 0;
     this.end = this.isSampled ? this.busyUntil : this.times.at(-1) ?? view.end_ps;
+  }
+
+  // The place of a packet's tenant among all; none without tenants.
+  tenantOf(row) {
+    const { tenants } = this.view, place = tenants.length ? this.flowRow.get(this.flow[row]) : undefined;
+    if (place === undefined) return null;
+    const { names, values } = this.view.tables.flows.columns.class, at = tenants.findIndex(([, some]) => some.includes(names[values[place]]));
+    return at < 0 ? null : at;
   }
 
   word(name, row) {

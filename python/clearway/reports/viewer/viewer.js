@@ -65,11 +65,11 @@ export class Viewer {
     this.controls();
     this.stage();
     this.clock();
+    this.told = element(this.root, "section", undefined, { class: "cw-story", "aria-label": "Story", "aria-live": "polite" });
     if (every.some(({ samples, hasPauses }) => samples.times.length && hasPauses)) {
       const seek = (time) => { this.pause(); this.seek(time); };
       this.curves = new Curves(this.root, this.panels, { begin: this.begin, end: this.end, seek });
     }
-    this.told = element(this.root, "section", undefined, { class: "cw-story", "aria-label": "Story", "aria-live": "polite" });
     this.legend();
     this.tell(-1);
     for (const panel of this.panels) panel.picture = new Picture(panel.canvas, panel.history);
@@ -109,9 +109,9 @@ export class Viewer {
       made.addEventListener("click", does);
       return made;
     };
-    button("‹ step", "One event back", "One event back (←)", () => this.step(-1));
+    button("‹ back", "‹ back one event", "One event back (←)", () => this.step(-1));
     this.button = button("▶", "Play", "Play or pause (space)", () => (this.playing ? this.pause() : this.play()));
-    button("step ›", "One event on", "One event on (→)", () => this.step(1));
+    button("on ›", "on › one event", "One event on (→)", () => this.step(1));
     const speed = element(bar, "label", "Speed ", { class: "cw-speed" });
     const most = Math.log10(Math.max((this.end - this.begin) / 4, 100 * SLOWEST));
     this.slider = element(speed, "input", undefined, {
@@ -128,8 +128,7 @@ export class Viewer {
     names.forEach((name, node) => { if (node < hosts) element(this.where, "option", name, { value: node }); });
     this.where.addEventListener("change", () => this.zoom(Number(this.where.value)));
     if (this.history.isSampled) return;
-    const next = "Choose the next packet";
-    button("Next packet", next, `${next} that is to be seen (N)`, () => this.nextPacket());
+    button("Next packet", "Next packet", "Choose the next packet that is to be seen (N)", () => this.nextPacket());
   }
 
   stage() {
@@ -184,15 +183,20 @@ export class Viewer {
       const button = element(element(list, "li"), "button", undefined, {
         type: "button", "aria-pressed": true, title: "Show or hide", "data-kind": name,
       });
-      const mark = kind === 0 ? "cw-dot" : `cw-diamond cw-colour-${(kind - 1) % 8}`;
+      const mark = kind === 0 ? "cw-dot" : `cw-diamond cw-kind-${(kind - 1) % 8}`, { tenants } = this.view;
       element(button, "span", undefined, { class: mark, "aria-hidden": true });
-      const words = kind === 0 ? "data, one colour per flow" : name;
+      const words = kind ? name : `data, one colour per ${tenants.length ? "tenant" : "flow"}`;
       button.append(`${words} (${counts.map((count) => count.toLocaleString("en")).join(" | ")})`);
       button.addEventListener("click", () => {
         if (!this.hidden.delete(name)) this.hidden.add(name);
         button.setAttribute("aria-pressed", !this.hidden.has(name));
         this.show();
       });
+    });
+    this.view.tenants.forEach(([name], at) => {
+      const item = element(list, "li");
+      element(item, "span", undefined, { class: `cw-tenant cw-colour-${at % 8}`, "aria-hidden": true });
+      item.append(name);
     });
     const marks = [["cw-queue", "queue at its port"]];
     if (every.some(({ hasPauses }) => hasPauses)) marks.push(["cw-stop", "told to hold back, thick if a whole class"]);
@@ -352,9 +356,11 @@ export class Viewer {
   }
 
   click({ offsetX, offsetY }, panel) {
-    const { picture, history } = panel, found = picture.at(offsetX, offsetY);
+    const { picture, history } = panel, found = picture.at(offsetX, offsetY), rows = picture.rowsAt(offsetX, offsetY);
+    // Another click at the same place chooses the next of those that lie on each other there.
+    const now = panel === this.chosenIn ? rows.indexOf(this.chosen) : -1;
     const node = found && this.history.fabric.place.get(history.fabric.names[found.node]);
-    if (found?.row !== undefined) this.choose(found.row, panel);
+    if (rows.length) this.choose(rows[(now + 1) % rows.length], panel);
     else if (node !== undefined && node !== null) this.zoom(node === this.node ? -1 : node);
     else this.choose(-1);
   }
