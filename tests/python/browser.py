@@ -118,6 +118,14 @@ class Page:
     async def reload(self) -> None:
         """Loads the page again."""
         await self.ask("Page.reload")
+        await self._loaded()
+
+    async def go(self, address: str) -> None:
+        """Goes to another page."""
+        await self.ask("Page.navigate", url=address)
+        await self._loaded()
+
+    async def _loaded(self) -> None:
         while True:
             said = json.loads(await self._socket.read_message() or "{}")
             self._note(said)
@@ -204,6 +212,10 @@ class FirefoxPage(Page):
     async def reload(self) -> None:
         """Loads the page again."""
         await self.ask("browsingContext.reload", context=self.context, wait="complete")
+
+    async def go(self, address: str) -> None:
+        """Goes to another page."""
+        await self.ask("browsingContext.navigate", context=self.context, url=address, wait="complete")
 
     async def mouse(self, x: float, y: float, click: bool = False) -> None:
         """Moves the mouse, and clicks if asked to."""

@@ -26,7 +26,7 @@ let schema = null, current = null, checking = 0, unread = false, drawn = 0, view
 // Where the scenario is from: its address, its text there, and the text of the run that it is compared with (null: its own
 // first run).
 let home = "", original = "", base = null;
-// What a link asks for besides: see `link.js`.
+// The moment, packet and digest that a link asks for: see `link.js`.
 let wanted = null;
 // How often the reader has gone to a scenario: what a run says that was begun before is of no use.
 let shown = 0;
@@ -122,7 +122,7 @@ function tell() {
 
 const changedBy = ({ file, change: [was, is] }) => SHIPPED[file].replace(was, is);
 
-// What a lesson asks the page to do.
+// The page as a lesson commands it.
 const ASKED = {
   seek(where) {
     const panel = viewer?.panels[0], found = panel && momentOf(panel.history, where);

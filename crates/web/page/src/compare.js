@@ -8,7 +8,7 @@ const WORDS = [
   [/^tenant\.(.+)$/, "rate of $1"], [/^collective_time$/, "time of the collective"],
   [/^data_packets$/, "data packets sent"], [/^flows_completed$/, "flows completed"], [/^end$/, "simulated"],
 ];
-// What tells one row of packets from another.
+// Columns in which two packets may differ.
 const TELLING = ["time_ps", "node", "to_node", "came_ps", "lost", "flow", "transport", "says", "source", "destination", "bytes"];
 
 // `[words, before, after, difference]` of each number.

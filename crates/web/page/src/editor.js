@@ -31,7 +31,7 @@ function completions(schema) {
 export class Editor {
   // `changed` is called when the reader has changed the text, `run` by Ctrl-Enter.
   constructor(parent, { schema, changed, run }) {
-    // What marks the lines that differ from the pinned run's.
+    // Marks the lines that differ from the pinned run's.
     this.pinned = new Compartment();
     this.state = (doc) => EditorState.create({
       doc,

@@ -1,4 +1,4 @@
-// What the page offers. A scene is a lesson, `crates/web/scenes/NAME.md`, with the scenario that its head names.
+// Lessons, examples and their files. A scene is a lesson, `crates/web/scenes/NAME.md`, with the scenario that its head names.
 
 export const LESSONS = ["dcpim", "harmony", "pyrrha", "r2c2", "tenants", "counterexample", "all-reduce"];
 
