@@ -6,16 +6,16 @@ const WORDS = [
   [/^queue_max$/, "longest queue of a port"], [/^slowdown_mean$/, "mean slowdown"], [/^slowdown_max$/, "worst slowdown"],
   [/^slowdown_mean\.(.+)$/, "mean slowdown of $1"], [/^slowdown_max\.(.+)$/, "worst slowdown of $1"],
   [/^tenant\.(.+)$/, "rate of $1"], [/^collective_time$/, "time of the collective"],
-  [/^data_packets$/, "data packets sent"], [/^flows_completed$/, "flows completed"], [/^end$/, "simulated"],
+  [/^packet_hops$/, "packets over links"], [/^flows_completed$/, "flows completed"], [/^end$/, "simulated"],
 ];
 // Columns in which two packets may differ.
 const TELLING = ["time_ps", "node", "to_node", "came_ps", "lost", "flow", "transport", "says", "source", "destination", "bytes"];
 
 // `[words, before, after, difference]` of each number.
 export function differences(before, after) {
-  return Object.keys(before).flatMap((name) => {
-    const found = WORDS.find(([pattern]) => pattern.test(name));
-    if (!found || !after[name]) return [];
+  const both = Object.keys(before).filter((name) => after[name]);
+  const named = WORDS.flatMap((words) => both.filter((name) => words[0].test(name)).map((name) => [name, words]));
+  return named.flatMap(([name, found]) => {
     // One class alone is all flows.
     if (/^slowdown_\w+\./.test(name) && Object.keys(before).filter((one) => one.startsWith("slowdown_mean.")).length < 2) return [];
     const { value: was, text: then, say } = before[name], { value: is, text: now } = after[name], more = is - was;

@@ -23,6 +23,7 @@ export function numbersOf({ info, tables }) {
   add("flows_completed", info.flows_completed, count);
   add("hosts", info.hosts, count);
   add("end", info.end_ps, time);
+  add("packet_hops", info.packet_hops, count);
   const classes = of("flows", "class"), slowdowns = of("flows", "slowdown"), sizes = of("flows", "bytes");
   const group = (rows, suffix) => {
     const done = rows.map((row) => slowdowns[row]).filter(Number.isFinite);
