@@ -141,8 +141,12 @@ class Page:
 
     async def heap_bytes(self) -> int:
         """The memory of the page's scripts, nodes and arrays, after all that nothing refers to is gone."""
-        for _ in range(2):
-            await self.ask("HeapProfiler.collectGarbage")
+        # A page drops the layout of what it has shown between two frames, and its memory only then.
+        for _ in range(8):
+            for _ in range(2):
+                await self.ask("HeapProfiler.collectGarbage")
+            await self.ask("Runtime.getHeapUsage")
+            await asyncio.sleep(0.4)
         used = await self.ask("Runtime.getHeapUsage")
         return int(used["usedSize"] + used["embedderHeapUsedSize"] + used["backingStorageSize"])
 
