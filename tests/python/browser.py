@@ -25,10 +25,11 @@ KEYS = {
     "Tab": ("Tab", 9, ""),
     "Enter": ("Enter", 13, "\r"),
     "End": ("End", 35, ""),
+    "ArrowDown": ("ArrowDown", 40, ""),
     " ": ("Space", 32, " "),
 }
 # As WebDriver names them (https://w3c.github.io/webdriver/#keyboard-actions).
-_FIREFOX_KEYS = {"Tab": "\ue004", "Enter": "\ue006", "End": "\ue010"}
+_FIREFOX_KEYS = {"Tab": "\ue004", "Enter": "\ue006", "End": "\ue010", "ArrowDown": "\ue015"}
 _CONTROL = "\ue009"
 
 FIREFOX = next((found for name in ("firefox-esr", "firefox") if (found := shutil.which(name))), None)
@@ -112,7 +113,24 @@ class Page:
         await self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=True
         )
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Loads the page again."""
         await self.ask("Page.reload")
+        await self._loaded()
+
+    async def go(self, address: str) -> None:
+        """Goes to another page."""
+        await self.ask("Page.navigate", url=address)
+        await self._loaded()
+
+    async def _loaded(self) -> None:
+        while True:
+            said = json.loads(await self._socket.read_message() or "{}")
+            self._note(said)
+            if not said or said.get("method") == "Page.loadEventFired":
+                return
 
     async def mouse(self, x: float, y: float, click: bool = False) -> None:
         """Moves the mouse, and clicks if asked to."""
@@ -120,6 +138,17 @@ class Page:
         if click:
             for kind in ("mousePressed", "mouseReleased"):
                 await self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def heap_bytes(self) -> int:
+        """The memory of the page's scripts, nodes and arrays, after all that nothing refers to is gone."""
+        # A page drops the layout of what it has shown between two frames, and its memory only then.
+        for _ in range(8):
+            for _ in range(2):
+                await self.ask("HeapProfiler.collectGarbage")
+            await self.ask("Runtime.getHeapUsage")
+            await asyncio.sleep(0.4)
+        used = await self.ask("Runtime.getHeapUsage")
+        return int(used["usedSize"] + used["embedderHeapUsedSize"] + used["backingStorageSize"])
 
     async def printed(self) -> bytes:
         """The page as it prints, in PDF."""
@@ -182,7 +211,15 @@ class FirefoxPage(Page):
         """A screen of that size, in CSS pixels; the page is loaded again."""
         size = {"width": width, "height": height}
         await self.ask("browsingContext.setViewport", context=self.context, viewport=size, devicePixelRatio=2)
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Loads the page again."""
         await self.ask("browsingContext.reload", context=self.context, wait="complete")
+
+    async def go(self, address: str) -> None:
+        """Goes to another page."""
+        await self.ask("browsingContext.navigate", context=self.context, url=address, wait="complete")
 
     async def mouse(self, x: float, y: float, click: bool = False) -> None:
         """Moves the mouse, and clicks if asked to."""

@@ -3,9 +3,9 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { EXAMPLES, FILES, SCENES } from "./src/scenes.js";
+import { EXAMPLES, FILES, LESSONS } from "./src/scenes.js";
 
 const here = dirname(fileURLToPath(import.meta.url)), root = resolve(here, "../../..");
 const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path));
@@ -13,7 +13,17 @@ const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path
 const viewer = join(root, "python/clearway/reports/viewer");
 const python = join(root, "python/clearway/reports");
 const require = createRequire(join(packages, "package.json"));
-const { buildSync, build } = require("esbuild"), { parse } = require("smol-toml");
+const { buildSync, build } = require("esbuild"), { parse } = require("smol-toml"), { lexer } = require("marked");
+
+// A lesson is Markdown under a head in TOML.
+const SCENES = LESSONS.map((id) => {
+  const [, head, body] = readFileSync(join(root, `crates/web/scenes/${id}.md`), "utf8").split(/^\+\+\+$/m);
+  const { title, scenario: file, change, slider, prediction: predictions = [] } = parse(head);
+  const tokens = lexer(body).filter(({ type }) => type !== "space").map(({ type, text, tokens: inner }) => ({
+    type, text, tokens: inner.map(({ type: kind, text: words, href }) => ({ type: kind, text: words.replaceAll("\n", " "), href })),
+  }));
+  return { id, title, file, change, slider, predictions, tokens };
+});
 
 const common = {
   bundle: true, minify: true, format: "iife", target: ["chrome111", "firefox115", "safari16.4"], write: false,
@@ -32,12 +42,38 @@ const worker = bundled(buildSync({
 
 const paths = [...[...SCENES, ...EXAMPLES].map(({ file }) => file), ...Object.values(FILES)];
 const shipped = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
+// The fabric of each, which the page shows before it has an engine.
+const { fabricViewOf } = await import(pathToFileURL(join(viewer, "format.js")));
+const { Run, file: hand, initSync } = await import(pathToFileURL(join(engine, "clearway_web.js")));
+initSync({ module: new WebAssembly.Module(readFileSync(join(engine, "clearway_web_bg.wasm"))) });
+for (const [name, path] of Object.entries(FILES)) hand(name, new TextEncoder().encode(shipped[path]));
+
+function fabricOf(path) {
+  const begun = new Run(shipped[path], "packet", 2 ** 31, 0).so_far(), found = {};
+  JSON.parse(begun.described()).forEach(({ name, rows, columns }, table) => {
+    if (name !== "links" && name !== "flows") return;
+    const values = (kind, at) => Array.from(kind === "numbers" ? begun.numbers(table, at) : begun.whole(table, at));
+    const of = columns.map(({ name: column, kind, names }, at) => [column, { kind, names, values: values(kind, at) }]);
+    found[name] = { rows: name === "links" ? rows : 0, columns: Object.fromEntries(of) };
+  });
+  return fabricViewOf({ info: { end_ps: 0 }, tables: found }, parse(begun.scenario()));
+}
+// A view's columns have arrays of their own type, which JSON has not.
+const plain = (_, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);
+const fabrics = {};
+for (const { file } of [...SCENES, ...EXAMPLES]) {
+  const view = fabricOf(file);
+  // A picture of more would tell nothing, and weigh more than the page.
+  if (view.tables.links.rows <= 1000) fabrics[file] = view;
+}
 // The words of reports and the looks of their charts, as Python reads them. The page may not evaluate text, so
 // functions are code.
 const spec = parse(readFileSync(join(python, "report_spec.toml"), "utf8"));
 const ticks = Object.entries(spec.ticks).map(([name, body]) => `${name}: (tick) => { ${body} }`);
 const contents = {
-  shipped: `export const WORKER = ${JSON.stringify(worker)}, SHIPPED = ${JSON.stringify(shipped)};`,
+  shipped: `export const WORKER = ${JSON.stringify(worker)}, SHIPPED = ${JSON.stringify(shipped)};
+    export const SCENES = ${JSON.stringify(SCENES)};
+    export const FABRICS = ${JSON.stringify(fabrics, plain)};`,
   spec: `export const SPEC = ${JSON.stringify(spec)}, TICKS = { ${ticks.join(", ")} };`,
 };
 const given = {

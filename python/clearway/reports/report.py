@@ -46,15 +46,11 @@ def write(results: Sequence[Result], path: Path, notes: Sequence[str] = ()) -> P
         _subtitle(results),
         _warnings(results, notes),
         html.section("Summary", _summary(results) + _by_kind(results)),
+        html.section(
+            "Tenants over time", charts.row(tenants, SAID["entities"]) if (tenants := charts.entities()) else ""
+        ),
         _jobs(results, charts),
-        html.section(
-            "Slowdown by flow size",
-            charts.row(charts.slowdown(), SAID["slowdown"]),
-        ),
-        html.section(
-            "Completion times",
-            charts.row(charts.distributions(), SAID["distributions"]),
-        ),
+        _completions(results, charts),
         html.section("Flow by flow", explorer.section(results, charts, failures(results))),
         _where_time_went(results, charts),
         _guarantees(results, charts),
@@ -69,6 +65,14 @@ def write(results: Sequence[Result], path: Path, notes: Sequence[str] = ()) -> P
         charts.script(),
     ]
     return html.write(title, parts, path, css)
+
+
+def _completions(results: Sequence[Result], charts: ReportCharts) -> str:
+    """Empty charts would stand where no flow completed."""
+    if not any(result.info["flows_completed"] for result in results):
+        return ""
+    by_size = html.section("Slowdown by flow size", charts.row(charts.slowdown(), SAID["slowdown"]))
+    return by_size + html.section("Completion times", charts.row(charts.distributions(), SAID["distributions"]))
 
 
 def _jobs(results: Sequence[Result], charts: ReportCharts) -> str:
@@ -307,8 +311,6 @@ def _over_time(results: Sequence[Result], charts: ReportCharts) -> str:
         pictures.append(charts.row(charts.utilisation(), SAID["utilisation"]))
     if any("queues" in result.tables and len(result.queues) for result in results):
         pictures.append(charts.row(charts.queues(), SAID["queues"]))
-    if tenants := charts.entities():
-        pictures.append(charts.row(tenants, SAID["entities"]))
     if not pictures:
         return html.section("Network over time", f"<p>{SAID['no_samples']}</p>")
     return html.section("Network over time", "".join(pictures))

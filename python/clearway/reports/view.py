@@ -90,6 +90,7 @@ def packed(result: Result, *, packets: bool = True, stride: int = 1) -> bytes:
         "name": result.name,
         "end_ps": result.info["end_ps"],
         "dims": _dims(result),
+        "tenants": _tenants(result),
         "partial": packets and any(asked(result).get(key) for key in ("flows", "classes", "hosts", "links")),
         "notes": _notes(result, packets, stride),
         "tables": {},
@@ -160,6 +161,12 @@ def _dims(result: Result) -> list[int]:
     """The lengths of a torus or mesh."""
     fabric = tomllib.loads(result.scenario_toml).get("fabric", {})
     return next((list(of["dims"]) for kind, of in fabric.items() if kind in ("torus", "mesh")), [])
+
+
+def _tenants(result: Result) -> list[tuple[str, list[str]]]:
+    """Names of entities with the classes of their flows."""
+    entities = tomllib.loads(result.scenario_toml).get("entity", [])
+    return [(one["name"], one.get("traffic", [])) for one in entities]
 
 
 def _notes(result: Result, packets: bool, stride: int) -> list[str]:

@@ -1,10 +1,11 @@
 // The editor of scenarios: CodeMirror, with what the scenario's schema knows and what the engine says.
-import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
+import { autocompletion, closeCompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { HighlightStyle, StreamLanguage, bracketMatching, syntaxHighlighting } from "@codemirror/language";
 import { toml } from "@codemirror/legacy-modes/mode/toml";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState } from "@codemirror/state";
+import { unifiedMergeView } from "@codemirror/merge";
+import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { pathAt } from "./schema.js";
@@ -30,6 +31,8 @@ function completions(schema) {
 export class Editor {
   // `changed` is called when the reader has changed the text, `run` by Ctrl-Enter.
   constructor(parent, { schema, changed, run }) {
+    // Marks the lines that differ from the pinned run's.
+    this.pinned = new Compartment();
     this.state = (doc) => EditorState.create({
       doc,
       extensions: [
@@ -41,7 +44,7 @@ export class Editor {
         lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), lintGutter(),
         StreamLanguage.define(toml), syntaxHighlighting(LOOKS),
         autocompletion({ override: [completions(schema)], icons: false }),
-        EditorView.lineWrapping,
+        EditorView.lineWrapping, this.pinned.of([]),
         EditorView.contentAttributes.of({ "aria-label": "Scenario, in TOML" }),
         EditorView.updateListener.of((update) => { if (update.docChanged) changed(this.text); }),
       ],
@@ -49,8 +52,24 @@ export class Editor {
     this.view = new EditorView({ parent, state: this.state("") });
   }
 
+  // As the reader would: it can be undone.
+  replace(text) {
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
   get text() { return this.view.state.doc.toString(); }
   set text(text) { this.view.setState(this.state(text)); }
+
+  // A run leaves nothing open.
+  closeCompletion() { closeCompletion(this.view); }
+
+  // Marks the lines that differ from a text, and shows its own above them; with null, none.
+  pin(text) {
+    const merged = text === null ? [] : unifiedMergeView({
+      original: text, mergeControls: false, syntaxHighlightDeletions: false, allowInlineDiffs: false,
+    });
+    this.view.dispatch({ effects: this.pinned.reconfigure(merged) });
+  }
 
   // Marks the line of an error, or none.
   mark(error) {

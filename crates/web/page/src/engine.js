@@ -79,8 +79,12 @@ export class Engine {
 
   // A run of packets that has begun gives what it has; any other has nothing to give.
   stop() {
-    if (!this.running) return;
-    if (this.stoppable) this.worker.postMessage({ kind: "stop" });
-    else this.running({ kind: "wrong", error: nowhere("stopped before it had a result") });
+    if (this.running && this.stoppable) this.worker.postMessage({ kind: "stop" });
+    else this.leave();
+  }
+
+  // Ends a run whose result is no longer wanted.
+  leave() {
+    this.running?.({ kind: "wrong", error: nowhere("stopped before it had a result") });
   }
 }

@@ -1,4 +1,8 @@
-// A link holds a scenario after its "#": packed, so that it fits into a message, and read by this page alone.
+// A link holds a scene or a scenario after its "#", and what to show of it: read by this page alone. Texts are packed,
+// so that a link fits into a message. Its parts, joined by "&":
+// `scene=ID`; `s=` the text, if it is not the scene's own; `base=` the text of the pinned run, likewise; `flow`, if it is
+// run at flow level; `t=` the moment in picoseconds; `packet=` the chosen packet's row, `in=` the run it is of (0: the
+// pinned one); `digest=` of the run that was seen.
 
 const MOST = 1_000_000;
 
@@ -19,26 +23,40 @@ async function through(bytes, stream, most = Infinity) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-export async function pack(text, level) {
+async function packed(text) {
   const bytes = await through(new TextEncoder().encode(text), new CompressionStream("deflate-raw"));
   const words = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
-  const packed = words.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-  return `#${level === "flow" ? "flow&" : ""}s=${packed}`;
+  return words.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-// The request of a fragment: `{ scene }`, `{ text, level }`, or null. Throws an error with words for the reader.
+async function unpacked(packed) {
+  if (!/^[\w-]*$/.test(packed)) throw new Error("it is damaged");
+  const words = atob(packed.replaceAll("-", "+").replaceAll("_", "/"));
+  const bytes = Uint8Array.from(words, (letter) => letter.charCodeAt(0));
+  const text = await through(bytes, new DecompressionStream("deflate-raw"), MOST);
+  return new TextDecoder("utf-8", { fatal: true }).decode(text);
+}
+
+// The fragment of what is seen; what is null or undefined is left out.
+export async function pack({ scene, text, base, level, time, packet, panel, digest }) {
+  const has = (name, value) => (value === null || value === undefined ? [] : [`${name}=${value}`]);
+  const texts = [has("s", text && await packed(text)), has("base", base && await packed(base))];
+  const chosen = [...has("t", time), ...has("packet", packet), ...has("in", panel), ...has("digest", digest)];
+  return `#${[...has("scene", scene), ...(level === "flow" ? ["flow"] : []), ...texts.flat(), ...chosen].join("&")}`;
+}
+
+// The request of a fragment, with the parts of `pack`, or null. Throws an error with words for the reader.
 export async function unpack(fragment) {
-  const asked = fragment.replace(/^#/, "");
-  const scene = /^scene=([\w-]{1,60})$/.exec(asked);
-  if (scene) return { scene: scene[1] };
-  const found = /^(flow&)?s=(.*)$/.exec(asked);
-  if (!found) return null;
+  const parts = fragment.replace(/^#/, "").split("&").map((part) => /^([^=]*)=?(.*)$/s.exec(part).slice(1));
+  const asked = new Map(parts), { scene, s, base, digest } = Object.fromEntries(parts);
+  if (scene === undefined && s === undefined) return null;
+  const number = (name) => (/^\d{1,16}$/.test(asked.get(name)) ? Number(asked.get(name)) : null);
   try {
-    if (!/^[\w-]*$/.test(found[2])) throw new Error("it is damaged");
-    const words = atob(found[2].replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = Uint8Array.from(words, (letter) => letter.charCodeAt(0));
-    const text = await through(bytes, new DecompressionStream("deflate-raw"), MOST);
-    return { text: new TextDecoder("utf-8", { fatal: true }).decode(text), level: found[1] ? "flow" : "packet" };
+    return {
+      scene: scene ?? null, level: asked.has("flow") ? "flow" : "packet", digest: digest ?? null,
+      text: s === undefined ? null : await unpacked(s), base: base === undefined ? null : await unpacked(base),
+      time: number("t"), packet: number("packet"), panel: number("in") ?? 0,
+    };
   } catch (error) {
     throw new Error(`the link holds no scenario: ${error.message || "it is damaged"}`);
   }

@@ -89,12 +89,15 @@ export class Schema {
   }
 
   values(path) {
-    const values = new Map();
+    const values = new Map(), told = new Map(this.keys(path).map(({ label, info }) => [label, info]));
+    // A value by itself stands for the table of its name with every default; others are told by what they are for.
+    const general = this.at(path).map((schema) => about(this, schema)).find(Boolean) ?? "";
+    const says = (value, own) => own || told.get(value) || general;
     for (const schema of this.at(path)) for (const one of this.alternatives(schema)) {
       for (const value of one.const !== undefined ? [one.const] : one.enum ?? []) {
-        values.set(JSON.stringify(value), one.const !== undefined ? one.description ?? "" : "");
+        values.set(JSON.stringify(value), says(value, one.const !== undefined && one.description));
       }
-      if (one.type === "boolean") for (const value of ["true", "false"]) values.set(value, "");
+      if (one.type === "boolean") for (const value of ["true", "false"]) values.set(value, general);
     }
     return [...values].map(([label, info]) => ({ label, info }));
   }

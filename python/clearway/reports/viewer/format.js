@@ -1,11 +1,11 @@
 // What is drawn: a view, which a run in the browser and a saved result give alike.
 //
-// A view is `{ name, end_ps, dims, partial, notes, tables }`. `tables` has the columns below, each
+// A view is `{ name, end_ps, dims, tenants, partial, notes, tables }`. `tables` has the columns below, each
 // `{ kind, values, names }`: `numbers` are floats with NaN for "none", `names` index a list in the order of its first
 // use. `packets` are the first ROWS_MAX rows, by time: when each packet left a node, or was lost
 // there. `congestion` are samples of what congestion control between neighbours holds; of more than SAMPLES_MAX rows
 // there is only every second sample, or third, and so on. A view has one of these tables, or both. `dims` are the
-// lengths of a torus or mesh, `partial` is whether only some packets or links were recorded. `reports/view.py` writes the
+// lengths of a torus or mesh, `tenants` are names of entities with the classes of their flows, `partial` is whether only some packets or links were recorded. `reports/view.py` writes the
 // same, packed: the length of a JSON head in 4 bytes, the head, the columns one after another.
 
 export const ROWS_MAX = 200_000;
@@ -58,15 +58,18 @@ function samples(table) {
   }
 }
 
-// The view of a run's tables; null without recorded packets and samples of congestion. `scenario` has every default
-// filled in.
-export function viewOf({ info, tables, scenario }) {
-  if (!tables.packets?.rows && !tables.congestion?.rows) return null;
-  const view = { name: "", end_ps: info.end_ps, dims: [], partial: false, notes: [], tables: {} };
-  const dims = /\[fabric\.(?:torus|mesh)\][^[]*?^dims = \[([\d,\s]+)\]/m.exec(scenario);
-  if (dims) view.dims = dims[1].split(",").filter((one) => one.trim()).map(Number);
-  const asked = /^\[measure\.packets\]\n((?:.+\n)*)/m.exec(scenario)?.[1] ?? "";
-  view.partial = Boolean(tables.packets?.rows) && /^(flows|classes|hosts|links) = \[\s*[^\]\s]/m.test(asked);
+// The view of a run's tables; null without recorded packets and samples of congestion. `scenario` is what its resolved TOML
+// says.
+export const viewOf = (result, scenario) =>
+  (result.tables.packets?.rows || result.tables.congestion?.rows ? fabricViewOf(result, scenario) : null);
+
+// The same, also of a run that has not begun: then it is its fabric alone.
+export function fabricViewOf({ info, tables }, scenario) {
+  const view = { name: "", end_ps: info.end_ps, dims: [], tenants: [], partial: false, notes: [], tables: {} };
+  view.tenants = (scenario.entity ?? []).map(({ name, traffic }) => [name, traffic ?? []]);
+  view.dims = (scenario.fabric?.torus ?? scenario.fabric?.mesh)?.dims ?? [];
+  const asked = scenario.measure?.packets ?? {};
+  view.partial = Boolean(tables.packets?.rows) && ["flows", "classes", "hosts", "links"].some((name) => asked[name]?.length);
   const isOfPackets = (one) => tables.packets?.rows && one.startsWith("measure.packets:");
   view.notes = (info.warnings ?? []).filter(isOfPackets);
   if (tables.packets?.rows > ROWS_MAX) view.notes.push(cutNote(tables.packets.rows));

@@ -37,6 +37,8 @@ export class History {
     const { columns, rows } = view.tables.packets ?? NO_PACKETS;
     // Whether queues and pauses are known from samples alone.
     this.isSampled = !view.tables.packets;
+    // Whether there is a fabric alone.
+    this.isBare = this.isSampled && !view.tables.congestion;
     this.rows = rows;
     for (const name in columns) if (columns[name].kind === "numbers") this[name] = columns[name].values;
     this.columns = columns;
@@ -50,6 +52,7 @@ export class History {
     const made = columns.transport;
     this.isFrame = (row) => Number.isNaN(this.flow[row]) && !this.lost[row] && !own.has(made.names[made.values[row]]);
     this.flowRow = new Map(Array.from(view.tables.flows.columns.flow.values, (flow, row) => [flow, row]));
+    this.bytesMost = this.bytes.reduce((most, one) => Math.max(most, one), 1);
     this.byLink();
     this.ways();
     this.kinds();
@@ -59,6 +62,14 @@ export class History {
     if (this.isSampled) this.sampled();
     this.begin = rows ? this.time_ps[0] : 0;
     this.end = this.isSampled ? this.busyUntil : this.times.at(-1) ?? view.end_ps;
+  }
+
+  // The place of a packet's tenant among all; none without tenants.
+  tenantOf(row) {
+    const { tenants } = this.view, place = tenants.length ? this.flowRow.get(this.flow[row]) : undefined;
+    if (place === undefined) return null;
+    const { names, values } = this.view.tables.flows.columns.class, at = tenants.findIndex(([, some]) => some.includes(names[values[place]]));
+    return at < 0 ? null : at;
   }
 
   word(name, row) {
@@ -307,13 +318,26 @@ export class History {
     let kept = 0;
     for (let at = 0; at < size; at++) if (!kept || sorted[at] !== sorted[kept - 1]) sorted[kept++] = sorted[at];
     this.times = sorted.slice(0, kept);
-    this.longestQueue = 0;
+    this.longestQueue = this.longest()?.bytes ?? 0;
+  }
+
+  // When the first packet of data leaves; the begin where there is none.
+  get firstData() {
+    const row = this.kindCounts[0] ? this.kind.indexOf(0) : -1;
+    return row < 0 ? this.begin : this.time_ps[row];
+  }
+
+  // When most bytes wait for one link, and the packet that comes to them then: `{ time, row }`; null if nothing waits.
+  longest() {
+    let best = null, most = 0;
     for (const { came, left, order } of this.links) {
       for (let at = 0, gone = 0; at < order.length; at++) {
         while (gone < left.times.length && left.times[gone] <= came.times[at]) gone++;
-        this.longestQueue = Math.max(this.longestQueue, came.bytes[at + 1] - left.bytes[gone]);
+        const bytes = came.bytes[at + 1] - left.bytes[gone];
+        if (bytes > most) [best, most] = [{ time: came.times[at], row: order[at] }, bytes];
       }
     }
+    return best && { ...best, bytes: most };
   }
 
   // All bytes that wait, at each of `count` times between two.

@@ -50,7 +50,8 @@ function levels(nodes, hosts, ends) {
 }
 
 // `{ boxes, lanes, labels, size }`: nodes as [x, y, width, height], links as [x, y, x, y] from the sender's port to the
-// receiver's, and what the tiers are called. `size` is that of marks, as a share of what they have where there is room.
+// receiver's, and what the tiers are called. `size` is that of marks, as a share of what they have where there is room;
+// `room` is how wide the name of a host may be.
 export function layOut(fabric, width, height) {
   const { names, hosts, ends, levels: level, dims } = fabric, switches = names.length - hosts;
   const home = Array.from({ length: hosts }, (_, host) => ends[fabric.leaving[host][0]]?.[1] ?? host);
@@ -98,7 +99,7 @@ function tiers({ names, hosts, ends, levels: level }, home, width, height) {
     const name = names[level.indexOf(tier)] ?? "";
     labels.push([4, high(tier) + 4, name.replace(/[\d.:_-]+$/, "") || name]);
   }
-  return { boxes, labels, lanes: joined(ports(ends, hosts, level, boxes)), size: Math.min(1, pitch / 9 + 0.35) };
+  return { boxes, labels, lanes: joined(ports(ends, hosts, level, boxes)), size: Math.min(1, pitch / 9 + 0.35), room: pitch };
 }
 
 // Where each link leaves its sender: spread along the edge, in the order of where they lead.
@@ -181,7 +182,7 @@ function grid({ names, hosts, ends, dims }, home, width, height) {
     const [begin, stop] = [boxes[source][2] / 2, end / 2];
     return aside(x + ux * begin, y + uy * begin, toX - ux * stop, toY - uy * stop);
   });
-  return { boxes, lanes, size: Math.min(1, cell / 60) };
+  return { boxes, lanes, size: Math.min(1, cell / 60), room: 0.6 * cell };
 }
 
 // Switches on a circle, with their hosts outside it.
@@ -198,5 +199,5 @@ function ring({ names, hosts, ends }, home, width, height) {
     boxes[node] = [...at((home[node] - hosts + spread) / switches, radius + 38), size / 2, size / 2];
   });
   const lanes = ends.map(([source, target]) => aside(...boxes[source].slice(0, 2), ...boxes[target].slice(0, 2)));
-  return { boxes, lanes, size: Math.min(1, size / 10 + 0.2) };
+  return { boxes, lanes, size: Math.min(1, size / 10 + 0.2), room: 4 * size };
 }

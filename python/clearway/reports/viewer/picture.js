@@ -3,6 +3,8 @@ import { layOut } from "clearway/layout.js";
 import { size as sizeOf } from "clearway/story.js";
 
 const COLOURS = 8;
+// A packet of the fewest bytes is drawn as large as this share of the largest one.
+const LEAST = 0.5;
 const THEME = ["ground", "raised", "ink", "soft", "line", "accent", "queue", "stop", "innocent", "lost"];
 // A queue's bar is as long as this share of its cable when it holds the most bytes of the whole run.
 const BAR = 0.45;
@@ -21,7 +23,8 @@ export class Picture {
   dress() {
     const of = getComputedStyle(this.canvas);
     this.theme = Object.fromEntries(THEME.map((name) => [name, of.getPropertyValue(`--cw-${name}`).trim() || "#888"]));
-    this.colours = Array.from({ length: COLOURS }, (_, at) => of.getPropertyValue(`--cw-line-${at}`).trim() || "#888");
+    const colours = (name) => Array.from({ length: COLOURS }, (_, at) => of.getPropertyValue(`--cw-${name}-${at}`).trim() || "#888");
+    [this.colours, this.kindColours] = [colours("line"), colours("kind")];
   }
 
   fit(width, height, ratio) {
@@ -34,18 +37,30 @@ export class Picture {
     for (const [x, y, toX, toY] of this.layout.lanes) { this.wires.moveTo(x, y); this.wires.lineTo(toX, toY); }
   }
 
-  // The colour of a packet: data by their flow, all else by what it is.
+  // The colour of a packet: data by their tenant or flow, all else by what it is.
   colour(row) {
-    const { kind, flow } = this.history;
-    return this.colours[(kind[row] ? kind[row] - 1 : flow[row]) % COLOURS] ?? this.theme.ink;
+    const { kind, kindPlace, flow } = this.history;
+    if (kind[row]) return this.kindColours[(kindPlace[kind[row]] - 1) % COLOURS];
+    return this.colours[(this.history.tenantOf(row) ?? flow[row]) % COLOURS] ?? this.theme.ink;
   }
 
-  // `state`: time, node (none: the whole fabric), chosen (a row), hidden (kinds), span (how long a loss is shown).
+  // By area, as bytes are.
+  radius(row, most) {
+    return most * Math.max(LEAST, Math.sqrt(this.history.bytes[row] / this.history.bytesMost));
+  }
+
+  isHidden(row) {
+    const { kind, kindNames } = this.history;
+    return this.state.hidden.has(kindNames[kind[row]]);
+  }
+
+  // `state`: time, node (none: the whole fabric), chosen (a row), hidden (names of kinds), span (how long a loss is shown).
   draw(state) {
     const { pen, theme } = this;
     this.state = state;
     this.marks = [];
     this.places = [];
+    this.names = [];
     pen.clearRect(0, 0, this.width, this.height);
     pen.lineCap = "round";
     pen.font = "12px system-ui, sans-serif";
@@ -91,9 +106,23 @@ export class Picture {
         pen.font = "10px system-ui, sans-serif";
         pen.fillText(text, x, y + 3.5);
         pen.font = "12px system-ui, sans-serif";
-      }
+      } else if (node < hosts) this.hostName(text, x, y + high / 2 + 10);
     });
     this.size = size;
+  }
+
+  // Whole where there is room; where there is little, its number.
+  hostName(text, x, y) {
+    const { pen, theme } = this, { room = 0 } = this.layout;
+    pen.font = "10px system-ui, sans-serif";
+    const fits = [text, /\d+$/.exec(text)?.[0] ?? ""].find((one) => one && pen.measureText(one).width + 3 < room);
+    if (fits) {
+      pen.fillStyle = theme.soft;
+      pen.textAlign = "center";
+      pen.fillText(fits, x, y);
+      this.names.push(fits);
+    }
+    pen.font = "12px system-ui, sans-serif";
   }
 
   // The way of the chosen packet.
@@ -152,23 +181,27 @@ export class Picture {
     ));
   }
 
-  root([x, y], size) {
-    const { pen, theme } = this;
-    pen.beginPath();
-    pen.arc(x, y, Math.max(4, 6 * size), 0, 2 * Math.PI);
-    pen.fillStyle = theme.queue;
-    pen.fill();
+  // A flag beside its port, since packets are round or diamonds.
+  root([x, y, , toY], size) {
+    const { pen, theme } = this, high = Math.max(10, 15 * size) * (toY < y ? -1 : 1), pole = x - 8;
     pen.strokeStyle = theme.ink;
     pen.lineWidth = 2;
-    pen.stroke();
+    this.line(pole, y, pole, y + high);
+    pen.beginPath();
+    pen.moveTo(pole, y + high);
+    pen.lineTo(pole - Math.abs(high), y + 0.72 * high);
+    pen.lineTo(pole, y + 0.44 * high);
+    pen.closePath();
+    pen.fillStyle = theme.lost;
+    pen.fill();
   }
 
   // Packets on a link, each as far along as the share of its time there that has passed.
   packets([x, y, toX, toY], link, radius) {
-    const { history } = this, { time, hidden } = this.state;
+    const { history } = this, { time } = this.state;
     for (const row of history.flying(link, time)) {
       const begin = history.time_ps[row], share = (time - begin) / (history.arrive[row] - begin || 1);
-      if (!hidden.has(history.kind[row])) this.packet(x + (toX - x) * share, y + (toY - y) * share, radius, row);
+      if (!this.isHidden(row)) this.packet(x + (toX - x) * share, y + (toY - y) * share, radius, row);
     }
   }
 
@@ -176,7 +209,7 @@ export class Picture {
     const { pen, theme, history } = this;
     pen.fillStyle = this.colour(row);
     pen.beginPath();
-    const r = history.trimmed[row] ? radius * 0.6 : radius;
+    const r = this.radius(row, radius);
     if (history.kind[row]) {
       pen.moveTo(x, y - r);
       pen.lineTo(x + r, y);
@@ -269,7 +302,7 @@ export class Picture {
 
   // The packets that wait for a port, the next one at the right.
   queue(link, left, right, y, step, held) {
-    const { pen, theme, history } = this, { time, hidden } = this.state, rows = history.queued(link, time);
+    const { pen, theme, history } = this, { time } = this.state, rows = history.queued(link, time);
     const bytes = history.waiting(link, time), high = Math.max(4, Math.min(20, step - 8));
     const room = right - left - 16, each = Math.min(14, room / Math.max(rows.length, 1));
     if (history.isSampled && bytes > 0) {
@@ -279,7 +312,7 @@ export class Picture {
     }
     rows.forEach((row, at) => {
       const x = right - 8 - each * (at + 1);
-      pen.globalAlpha = hidden.has(history.kind[row]) ? 0.25 : 1;
+      pen.globalAlpha = this.isHidden(row) ? 0.25 : 1;
       pen.fillStyle = this.colour(row);
       const inset = each > 4 ? 1 : 0, small = history.kind[row] ? high / 4 : 0;
       pen.fillRect(x + inset, y - high / 2 + small, Math.max(each - 2 * inset, 0.5), high - 2 * small);
@@ -318,14 +351,17 @@ export class Picture {
     return best;
   }
 
+  // Rows of the packets at a point, the nearest first.
+  rowsAt(x, y) {
+    const near = this.marks.map(([markX, markY, row]) => [Math.hypot(x - markX, y - markY), row]);
+    const found = near.filter(([far]) => far < REACH).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    return [...new Set(found.map(([, row]) => row))];
+  }
+
   // What is at a point: `{ row }` of a packet, `{ node }`, or nothing.
   at(x, y) {
-    let best = null, nearest = REACH;
-    for (const [markX, markY, row] of this.marks) {
-      const far = Math.hypot(x - markX, y - markY);
-      if (far < nearest) { best = { row }; nearest = far; }
-    }
-    if (best) return best;
+    const [row] = this.rowsAt(x, y);
+    if (row !== undefined) return { row };
     const inside = ([boxX, boxY, wide, high]) => Math.abs(x - boxX) <= wide && Math.abs(y - boxY) <= high;
     const place = this.places.find(inside);
     return place ? { node: place[4] } : null;

@@ -1,5 +1,5 @@
-// The viewer: a picture of the fabric at a time, its clock, and the story of one packet. Views of samples alone may stand
-// side by side on one clock, a panel each. All text is set as text.
+// The viewer: a picture of the fabric at a time, its clock, and the story of one packet. Several views may stand side by
+// side on one clock, a panel each. All text is set as text.
 import { Curves } from "clearway/curves.js";
 import { unpacked } from "clearway/format.js";
 import { History, above } from "clearway/history.js";
@@ -12,6 +12,8 @@ const STEPS = 10_000, SAMPLES = 300;
 const LOSS_SECONDS = 0.5;
 // The slowest, in simulated picoseconds a second; and at first so many seconds for a packet's way along a link.
 const SLOWEST = 1e3, LINK_SECONDS = 0.35;
+// At first the whole takes no longer than this, and data moves no later.
+const WHOLE_SECONDS = 50, DATA_SECONDS = 2.5;
 // Kinds that the legend names.
 const KINDS = 10;
 
@@ -21,6 +23,19 @@ function element(parent, tag, text, attributes = {}) {
   for (const key in attributes) made.setAttribute(key, attributes[key]);
   parent.append(made);
   return made;
+}
+
+// The kinds of packets of several runs: data first, then the most frequent.
+function kindsOf(histories) {
+  const counts = new Map();
+  for (const { kindNames, kindCounts } of histories) {
+    kindNames.forEach((name, at) => counts.set(name, (counts.get(name) ?? 0) + kindCounts[at]));
+  }
+  const [data, ...others] = [...counts];
+  others.sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const kinds = [data[0], ...others.map(([name]) => name)];
+  for (const history of histories) history.kindPlace = history.kindNames.map((name) => kinds.indexOf(name));
+  return kinds;
 }
 
 export class Viewer {
@@ -35,8 +50,12 @@ export class Viewer {
       : Float64Array.from(new Set(every.flatMap(({ times }) => [...times]))).sort();
     const longest = Math.max(...every.map(({ longestQueue }) => longestQueue));
     for (const history of every) history.longestQueue = longest;
+    this.kinds = kindsOf(every);
     this.time = this.begin;
     this.node = this.chosen = -1;
+    // The panel whose packet is chosen.
+    this.chosenIn = this.panels[0];
+    // Names of kinds.
     this.hidden = new Set();
     // Which of the loops that were begun is under way; 0 while none is.
     this.playing = this.begun = 0;
@@ -46,12 +65,12 @@ export class Viewer {
     this.controls();
     this.stage();
     this.clock();
+    this.told = element(this.root, "section", undefined, { class: "cw-story", "aria-label": "Story", "aria-live": "polite" });
     if (every.some(({ samples, hasPauses }) => samples.times.length && hasPauses)) {
       const seek = (time) => { this.pause(); this.seek(time); };
       this.curves = new Curves(this.root, this.panels, { begin: this.begin, end: this.end, seek });
     }
     this.legend();
-    this.told = element(this.root, "section", undefined, { class: "cw-story", "aria-live": "polite" });
     this.tell(-1);
     for (const panel of this.panels) panel.picture = new Picture(panel.canvas, panel.history);
     [{ picture: this.picture, canvas: this.canvas }] = this.panels;
@@ -67,18 +86,20 @@ export class Viewer {
     return [...new Set(said)];
   }
 
-  // At first a packet's way along a link takes a moment.
+  // At first a packet's way along a link takes a moment, unless there is too much to see.
   speed0() {
-    const { history } = this, some = [];
+    const { history } = this, some = [], whole = this.end - this.begin;
     // Of samples alone the whole in about twelve seconds.
-    if (history.isSampled) return Math.max((this.end - this.begin) / 12, SLOWEST);
+    if (history.isSampled) return Math.max(whole / 12, SLOWEST);
+    const data = Math.max(...this.panels.map((one) => one.history.firstData));
     const stride = Math.max(1, Math.floor(history.rows / 1000));
     for (let row = 0; row < history.rows; row += stride) {
       const spent = history.arrive[row] - history.time_ps[row];
       if (spent > 0) some.push(spent);
     }
     some.sort((a, b) => a - b);
-    return Math.max((some[some.length >> 1] ?? 1e6) / LINK_SECONDS, SLOWEST);
+    const link = (some[some.length >> 1] ?? 1e6) / LINK_SECONDS;
+    return Math.max(link, whole / WHOLE_SECONDS, (data - this.begin) / DATA_SECONDS, SLOWEST);
   }
 
   controls() {
@@ -88,9 +109,9 @@ export class Viewer {
       made.addEventListener("click", does);
       return made;
     };
-    button("‹ step", "One event back", "One event back (←)", () => this.step(-1));
+    button("‹ back", "‹ back one event", "One event back (←)", () => this.step(-1));
     this.button = button("▶", "Play", "Play or pause (space)", () => (this.playing ? this.pause() : this.play()));
-    button("step ›", "One event on", "One event on (→)", () => this.step(1));
+    button("on ›", "on › one event", "One event on (→)", () => this.step(1));
     const speed = element(bar, "label", "Speed ", { class: "cw-speed" });
     const most = Math.log10(Math.max((this.end - this.begin) / 4, 100 * SLOWEST));
     this.slider = element(speed, "input", undefined, {
@@ -107,8 +128,7 @@ export class Viewer {
     names.forEach((name, node) => { if (node < hosts) element(this.where, "option", name, { value: node }); });
     this.where.addEventListener("change", () => this.zoom(Number(this.where.value)));
     if (this.history.isSampled) return;
-    const next = "Choose the next packet";
-    button("Next packet", next, `${next} that is to be seen (N)`, () => this.nextPacket());
+    button("Next packet", "Next packet", "Choose the next packet that is to be seen (N)", () => this.nextPacket());
   }
 
   stage() {
@@ -155,21 +175,28 @@ export class Viewer {
 
   legend() {
     const list = element(this.root, "ul", undefined, { class: "cw-legend", "aria-label": "What is drawn" });
-    const { kindNames, kindCounts } = this.history, every = this.panels.map(({ history }) => history);
-    kindNames.slice(0, KINDS).forEach((name, kind) => {
-      if (!kindCounts[kind]) return;
+    const every = this.panels.map(({ history }) => history);
+    const countOf = (name) => every.map((one) => one.kindCounts[one.kindNames.indexOf(name)] ?? 0);
+    this.kinds.slice(0, KINDS).forEach((name, kind) => {
+      const counts = countOf(name);
+      if (!counts.some(Boolean)) return;
       const button = element(element(list, "li"), "button", undefined, {
-        type: "button", "aria-pressed": true, title: "Show or hide", "data-kind": kind,
+        type: "button", "aria-pressed": true, title: "Show or hide", "data-kind": name,
       });
-      const mark = kind === 0 ? "cw-dot" : `cw-diamond cw-colour-${(kind - 1) % 8}`;
+      const mark = kind === 0 ? "cw-dot" : `cw-diamond cw-kind-${(kind - 1) % 8}`, { tenants } = this.view;
       element(button, "span", undefined, { class: mark, "aria-hidden": true });
-      const words = kind === 0 ? "data, one colour per flow" : name;
-      button.append(`${words} (${kindCounts[kind].toLocaleString("en")})`);
+      const words = kind ? name : `data, one colour per ${tenants.length ? "tenant" : "flow"}`;
+      button.append(`${words} (${counts.map((count) => count.toLocaleString("en")).join(" | ")})`);
       button.addEventListener("click", () => {
-        if (!this.hidden.delete(kind)) this.hidden.add(kind);
-        button.setAttribute("aria-pressed", !this.hidden.has(kind));
+        if (!this.hidden.delete(name)) this.hidden.add(name);
+        button.setAttribute("aria-pressed", !this.hidden.has(name));
         this.show();
       });
+    });
+    this.view.tenants.forEach(([name], at) => {
+      const item = element(list, "li");
+      element(item, "span", undefined, { class: `cw-tenant cw-colour-${at % 8}`, "aria-hidden": true });
+      item.append(name);
     });
     const marks = [["cw-queue", "queue at its port"]];
     if (every.some(({ hasPauses }) => hasPauses)) marks.push(["cw-stop", "told to hold back, thick if a whole class"]);
@@ -185,12 +212,23 @@ export class Viewer {
   }
 
   watch() {
-    new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.fit(); }).observe(this.root);
+    this.sized = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.fit(); });
+    this.sized.observe(this.root);
+    // The page outlives its viewers, and would keep each whose listener it has.
+    this.gone = new AbortController();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       for (const { picture } of this.panels) picture.dress();
       this.fit();
-    });
+    }, { signal: this.gone.signal });
     this.root.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  // Leaves the page.
+  close() {
+    this.pause();
+    this.sized.disconnect();
+    this.gone.abort();
+    this.root.remove();
   }
 
   key(event) {
@@ -217,7 +255,9 @@ export class Viewer {
     if (!width) return;
     const ratio = globalThis.devicePixelRatio || 1;
     for (const { canvas, picture } of this.panels) {
-      const height = Math.round(Math.min(460, Math.max(290, canvas.clientWidth * 0.45)));
+      // With what stands around it, and others below it, it fits the window.
+      const room = globalThis.innerHeight * (canvas.clientWidth < 600 ? 0.27 : 0.44);
+      const height = Math.round(Math.max(200, Math.min(room, canvas.clientWidth * 0.6)));
       canvas.style.height = `${height}px`;
       picture.fit(canvas.clientWidth, height, ratio);
     }
@@ -228,16 +268,20 @@ export class Viewer {
 
   drawCurve(ratio) {
     const { begin, end } = this, { clientWidth: wide, clientHeight: high } = this.curve;
-    this.profile ??= this.panels.map(({ history }) => history.profile(begin, end, SAMPLES))
-      .reduce((all, of) => all.map((bytes, at) => bytes + of[at]));
-    const most = Math.max(1, ...this.profile), pen = this.curve.getContext("2d");
+    this.profiles ??= this.panels.map(({ history }) => history.profile(begin, end, SAMPLES));
+    const most = Math.max(1, ...this.profiles.flat()), pen = this.curve.getContext("2d");
     this.curve.width = Math.round(wide * ratio);
     this.curve.height = Math.round(high * ratio);
     pen.scale(ratio, ratio);
-    pen.fillStyle = this.picture.theme.queue;
-    this.profile.forEach((bytes, at) => {
-      const tall = (high * bytes) / most;
-      pen.fillRect((wide * at) / SAMPLES, high - tall, wide / SAMPLES + 0.5, tall);
+    this.profiles.forEach((profile, of) => {
+      pen.beginPath();
+      pen.moveTo(0, high);
+      profile.forEach((bytes, at) => pen.lineTo((wide * (at + 0.5)) / SAMPLES, high - 1 - ((high - 2) * bytes) / most));
+      pen.lineTo(wide, high);
+      pen.fillStyle = this.picture.theme.queue;
+      pen.strokeStyle = this.panels[of].colour;
+      pen.lineWidth = 1.5;
+      if (this.panels.length > 1) pen.stroke(); else pen.fill();
     });
   }
 
@@ -290,8 +334,9 @@ export class Viewer {
 
   show() {
     if (!this.picture?.layout) return;
-    const { begin, end, time, node, chosen, hidden } = this;
-    for (const { picture, history, view, now } of this.panels) {
+    const { begin, end, time, node, hidden } = this;
+    for (const panel of this.panels) {
+      const { picture, history, view, now } = panel, chosen = panel === this.chosenIn ? this.chosen : -1;
       // A node is told by its name: another fabric may lack it.
       const here = node < 0 ? -1 : history.fabric.place.get(this.history.fabric.names[node]) ?? -1;
       picture.draw({ time, node: here, chosen, hidden, span: this.speed * LOSS_SECONDS });
@@ -310,39 +355,42 @@ export class Viewer {
     this.show();
   }
 
-  click({ offsetX, offsetY }, { picture, history }) {
-    const found = picture.at(offsetX, offsetY);
+  click({ offsetX, offsetY }, panel) {
+    const { picture, history } = panel, found = picture.at(offsetX, offsetY), rows = picture.rowsAt(offsetX, offsetY);
+    // Another click at the same place chooses the next of those that lie on each other there.
+    const now = panel === this.chosenIn ? rows.indexOf(this.chosen) : -1;
     const node = found && this.history.fabric.place.get(history.fabric.names[found.node]);
-    if (found?.row !== undefined) this.choose(found.row);
+    if (rows.length) this.choose(rows[(now + 1) % rows.length], panel);
     else if (node !== undefined && node !== null) this.zoom(node === this.node ? -1 : node);
     else this.choose(-1);
   }
 
   // Of the packets that are drawn the one after the chosen, in the order of rows.
   nextPacket() {
-    const rows = [...new Set(this.picture.marks.map(([, , row]) => row))].sort((a, b) => a - b);
+    const { picture, history } = this.chosenIn;
+    const rows = [...new Set(picture.marks.map(([, , row]) => row))].sort((a, b) => a - b);
     if (!rows.length) return this.step(1);
-    const way = new Set(this.chosen >= 0 ? this.history.way(this.chosen) : []);
+    const way = new Set(this.chosen >= 0 ? history.way(this.chosen) : []);
     const now = rows.findIndex((row) => way.has(row));
     this.pause();
     this.choose(rows[(now + 1) % rows.length]);
   }
 
-  choose(row) {
+  choose(row, panel = this.chosenIn) {
     this.chosen = row;
+    this.chosenIn = panel;
     this.tell(row);
     this.show();
   }
 
   // Takes over where a viewer of the same run was: its rows are the first ones here.
-  follow({ time, speed, node, chosen, hidden, history }) {
+  follow({ time, speed, node, chosen, chosenIn, panels, hidden }) {
     this.speedOf(Math.log10(speed));
-    const names = [...hidden].map((kind) => history.kindNames[kind]);
     for (const button of this.root.querySelectorAll(".cw-legend button")) {
-      if (names.includes(this.history.kindNames[Number(button.dataset.kind)])) button.click();
+      if (hidden.has(button.dataset.kind)) button.click();
     }
     this.zoom(node);
-    this.choose(chosen);
+    this.choose(chosen, this.panels[panels.indexOf(chosenIn)]);
     this.seek(time);
   }
 
@@ -350,13 +398,13 @@ export class Viewer {
   tell(row) {
     this.told.replaceChildren();
     if (row < 0) {
-      const hint = this.history.isSampled ? "Click a switch for its queues; point at a link for what waits there."
+      const hint = this.history.isBare ? "Run it to see its packets." : this.history.isSampled ? "Click a switch for its queues; point at a link for what waits there."
         : "Click a packet for its story, a switch for its queues.";
       element(this.told, "p", hint, { class: "cw-hint" });
       return;
     }
-    const { title, about, lines, total } = storyOf(this.history, row);
-    element(this.told, "h3", title);
+    const { history, view } = this.chosenIn, { title, about, lines, total } = storyOf(history, row);
+    element(this.told, "h3", this.panels.length > 1 ? `${title}, ${view.name}` : title);
     for (const one of about) element(this.told, "p", one);
     const list = element(this.told, "ol");
     for (const [time, text] of lines) {
@@ -369,15 +417,21 @@ export class Viewer {
   }
 }
 
-// Shows a view, and lets it play unless the reader wants little motion; or as `before`, a viewer of the same run when it
-// had come less far.
-export function mount(parent, view, before = null) {
+// Empties an element in which there may be a viewer.
+export function clear(parent) {
+  for (const { viewer } of [...parent.children]) viewer?.close();
+  parent.replaceChildren();
+}
+
+// Shows views side by side, and lets them play unless the reader wants little motion; or as `before`, a viewer of the same
+// runs when they had come less far.
+export function mount(parent, views, { before = null, colours = [] } = {}) {
   const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
   // Who has seen all that there was wants to see what follows.
   const goesOn = before ? before.playing || before.time >= before.end : true;
-  const hasFocus = before?.canvas === document.activeElement;
-  parent.replaceChildren();
-  const viewer = new Viewer(parent, [view]);
+  const hasFocus = before && before.canvas === document.activeElement;
+  clear(parent);
+  const viewer = new Viewer(parent, views, colours);
   if (before) viewer.follow(before);
   if (hasFocus) viewer.canvas.focus({ preventScroll: true });
   if (goesOn && !isStill) viewer.play();
@@ -387,7 +441,7 @@ export function mount(parent, view, before = null) {
 // Shows views of samples side by side, at the moment with the most innocent bytes, or at the time that the page's
 // address asks for, in microseconds: `#t=1200`.
 export function mountTogether(parent, views, colours) {
-  parent.replaceChildren();
+  clear(parent);
   const viewer = new Viewer(parent, views, colours);
   const most = (history) => Math.max(0, ...history.curves().innocent);
   const { history } = viewer.panels.reduce((best, one) => (most(one.history) > most(best.history) ? one : best));
@@ -406,7 +460,7 @@ async function bytesOf(words) {
   return new Response(stream).arrayBuffer();
 }
 
-export const mountPacked = async (parent, words) => mount(parent, unpacked(await bytesOf(words)));
+export const mountPacked = async (parent, words) => mount(parent, [unpacked(await bytesOf(words))]);
 
 // `packed` are views as a page holds them, `colours` those of their names.
 export async function mountPackedTogether(parent, packed, colours) {

@@ -90,7 +90,7 @@ export function timeline(result, job) {
   for (const [name, colour, height, rows] of groups) {
     const of = (how) => rows.map(how);
     const source = sourceOf({
-      rank: of(({ rank }) => rank), row: of(({ rank }) => place.get(rank)), host: of(({ host }) => String(host)),
+      rank: of(({ rank }) => rank), row: of(({ rank }) => place.get(rank)), host: of(({ host_name: host }) => host),
       left: of((one) => one.begin_ps / 1e6), right: of((one) => one.end_ps / 1e6),
       iteration: of(({ iteration }) => iteration), name: of((one) => one.name),
     });

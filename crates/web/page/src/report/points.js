@@ -114,7 +114,10 @@ export function parts({ tables: { flows } }) {
   const known = Object.fromEntries(SPENT.slice(3).map(([name]) => [name, of(name)]));
   const alone = (row) => ideal[row] - known.serialised_ps[row] - known.propagation_ps[row];
   const message = wait.map((time, row) => Math.min(Math.max(alone(row), 0), time));
-  const rest = (repeated) => wait.map((time, row) => (again[row] > 0 === repeated ? time - message[row] : 0));
+  // As in `results/points.py`: of a flow that has not completed it is not known.
+  const rest = (repeated) => wait.map((time, row) => (
+    again[row] > 0 === repeated || (repeated && Number.isNaN(time)) ? time - message[row] : 0
+  ));
   return { message_ps: message, limits_ps: rest(false), recovery_ps: rest(true), ...known };
 }
 

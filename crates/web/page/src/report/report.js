@@ -75,9 +75,14 @@ class Report {
     const { result, failures: failed } = this;
     this.warnings();
     this.section("Summary", (to) => { this.summary(to); this.byKind(to); });
+    this.section("Tenants over time", (to) => {
+      if (result.tables.entities?.rows) this.row(to, charts.tenants(result, failed), SAID.entities);
+    });
     this.section("Training jobs", (to) => this.jobs(to));
-    this.section("Slowdown by flow size", (to) => this.row(to, charts.slowdown(result), SAID.slowdown));
-    this.section("Completion times", (to) => this.row(to, charts.distributions(result), SAID.distributions));
+    if (result.info.flows_completed) {
+      this.section("Slowdown by flow size", (to) => this.row(to, charts.slowdown(result), SAID.slowdown));
+      this.section("Completion times", (to) => this.row(to, charts.distributions(result), SAID.distributions));
+    }
     this.section("Flow by flow", (to) => this.flows(to));
     this.section("Where time went", (to) => this.spent(to));
     this.section("Guarantees", (to) => {
@@ -209,10 +214,9 @@ class Report {
   }
 
   overTime(to, failed) {
-    const { result } = this, { utilisation, queues, entities } = result.tables;
+    const { result } = this, { utilisation, queues } = result.tables;
     if (utilisation?.rows) this.row(to, charts.utilisations(result, failed), SAID.utilisation);
     if (queues?.rows) this.row(to, charts.longestQueues(result, failed), SAID.queues);
-    if (entities?.rows) this.row(to, charts.tenants(result, failed), SAID.entities);
     if (to.children.length < 2) element(to, "p", SAID.no_samples);
   }
 
@@ -285,13 +289,22 @@ function dropped({ tables: { links, aqs } }) {
   return sum(causes.map((cause) => sum(column(links, `${cause}_packets`)))) + sum(column(aqs, "dropped_packets"));
 }
 
-let before = null;
+let before = null, listening = new AbortController();
+
+// Bokeh's plots listen to the visual viewport and never stop, which would keep each of them as long as the page.
+function leave() {
+  before?.clear();
+  before = null;
+  listening.abort();
+  listening = new AbortController();
+  const { signal } = listening, { addEventListener } = EventTarget.prototype;
+  visualViewport.addEventListener = (kind, does) => addEventListener.call(visualViewport, kind, does, { signal });
+  Bokeh.documents.splice(0);
+}
 
 // Replaces the report in an element. Bokeh is there by then.
 export async function report(parent, result) {
-  before?.clear();
-  before = null;
-  Bokeh.documents.splice(0);
+  leave();
   parent.replaceChildren();
   before = await new Report(parent, result).draw();
 }
