@@ -127,10 +127,7 @@ def tcp_flows() -> Shown:
     }
     plain = {"cubic": {"control": {"slow_start": "standard"}}}
     of_each["cubic"]["no marks, standard slow start"] = {"transport": plain}
-    reasons = {
-        "cubic": ". With the standard slow start long flows agree: the two differ in when HyStart ends it. ns-3's goes by "
-        "the whole least round trip, and Linux's and ours by half of it"
-    }
+    reasons = {"cubic": ". With the standard slow start long flows agree: the two differ in when HyStart ends it"}
     return _shown([_beside(name, cases, against + reasons.get(name, "")) for name, cases in of_each.items()])
 
 
