@@ -40,6 +40,7 @@ TRAFFIC = '\n[[traffic]]\nname = "any"\nsizes = { constant = "1KB" }\narrivals =
 LONG = {
     "clearway paper ": "minutes to hours",
     "clearway compare --all": "minutes to hours",
+    "clearway against ns3": "needs ns-3; test_against.py has another program in its place",
     "clearway calibrate all_reduce.log": "needs logs of a cluster; test_calibrate.py has some",
     "clearway run python/clearway/papers/": "minutes",
     "clearway compare python/clearway/papers/": "minutes",
@@ -55,6 +56,7 @@ LONG = {
 OTHERS = {
     "pip install .": "the tests run in an environment that has it",
     "make ": "a target of the Makefile",
+    "python -m venv ": "installs from a registry",
     "cargo ": "compiles for minutes",
     "uv pip compile ": "asks a registry",
     "dask ": "runs for ever",
