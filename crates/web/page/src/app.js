@@ -13,7 +13,7 @@ import { Schema } from "./schema.js";
 import { parse } from "smol-toml";
 import { FABRICS, SCENES, SHIPPED, WORKER } from "shipped";
 import { viewOf } from "clearway/format.js";
-import { clear, mount } from "clearway/viewer.js";
+import { clear, element, mount } from "clearway/viewer.js";
 
 const CHECK_MS = 250;
 const parts = {};
@@ -34,14 +34,6 @@ let shown = 0;
 let pinned = null, latest = null;
 // The lesson of the scene, and the numbers of the scene as it is shipped, of which its text speaks.
 let lesson = null, own = null;
-
-function element(parent, tag, text, attributes = {}) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  for (const key in attributes) made.setAttribute(key, attributes[key]);
-  parent.append(made);
-  return made;
-}
 
 // The compiled engine, from a script that holds it, so that the page works from a folder as well.
 function load() {

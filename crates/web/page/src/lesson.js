@@ -1,14 +1,7 @@
 // A lesson: a text whose numbers are those of its scene's run, phrases that lead to a moment of the picture, and questions
 // that are answered before the run that decides them.
 import { filled, namesIn } from "./numbers.js";
-
-function element(parent, tag, text, attributes = {}) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  for (const key in attributes) made.setAttribute(key, attributes[key]);
-  parent.append(made);
-  return made;
-}
+import { element } from "clearway/viewer.js";
 
 // Where a phrase leads: `{ time, row }` in a run's packets; null where there is no such thing.
 export function momentOf(history, where) {

@@ -17,7 +17,8 @@ const WHOLE_SECONDS = 50, DATA_SECONDS = 2.5;
 // Kinds that the legend names.
 const KINDS = 10;
 
-function element(parent, tag, text, attributes = {}) {
+// An element of this kind, the last of its parent.
+export function element(parent, tag, text, attributes = {}) {
   const made = document.createElement(tag);
   if (text !== undefined) made.textContent = text;
   for (const key in attributes) made.setAttribute(key, attributes[key]);
