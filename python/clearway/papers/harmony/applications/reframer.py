@@ -82,7 +82,7 @@ class Batched(NamedTuple):
 def packets_of(result: cw.Result) -> list[Packets]:
     """By host asked about, its packets and which are the last of their messages."""
     arrivals, flows = result.arrivals.to_pandas(), result.flows.to_pandas()
-    arrivals = arrivals.astype("int64")
+    arrivals = arrivals.drop(columns="host_name").astype("int64")
     sizes, sources = flows["bytes"].to_numpy(dtype=np.int64), flows["src"].to_numpy(dtype=np.int64)
     so_far = arrivals.groupby("flow")["bytes"].cumsum().to_numpy()
     flow = arrivals["flow"].to_numpy()
