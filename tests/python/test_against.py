@@ -56,7 +56,9 @@ def fake(folder: Path, text: str = FAKE) -> Path:
 
 
 def request(scenario: cw.Scenario) -> list[list[str]]:
-    return [line.split() for line in ns3._request(scenario, cw.run(scenario)).splitlines()]
+    result = cw.run(scenario)
+    told = ns3._request(scenario.to_dict(), result, ns3._pairs(result), *scenario._core.ports())
+    return [line.split() for line in told.splitlines()]
 
 
 def test_links_are_told_as_they_are() -> None:

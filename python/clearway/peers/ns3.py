@@ -9,19 +9,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from clearway.programs import outside
 from clearway.results.result import Result
+from clearway.results.times import time_of
 from clearway.scenarios.quantity import amount
-from clearway.scenarios.scenario import Scenario
+from clearway.scenarios.scenario import Scenario, _transports
 
 INSTALL = "python -m venv ns3 && ns3/bin/pip install ns3==3.44.post0"
 """How to get the ns-3 that this is written for: a package with its libraries."""
@@ -42,6 +43,8 @@ _PER_HEADER = 2
 _LEAD_ROUND_TRIPS = 50
 """How long before its first byte a connection opens, in unloaded round trips, where scenarios have it open already."""
 _HERE = Path(__file__).parent
+_Marked: TypeAlias = tuple[int, int, int, float, int | None, bool]
+"""A class that is marked: see `_core.Scenario.ports`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def python(given: str | Path | None = None) -> str:
 
 def refusals(scenario: Mapping[str, Any]) -> Iterator[str]:
     """Each thing that ns-3 cannot do, by key: with it nothing can be compared."""
-    [name, *others] = _transports(scenario)
+    [name, *others] = _names(scenario)
     if others:
         yield f"transport: {name} and {', '.join(others)}; one transport can be compared at a time"
     if name not in CONTROLS:
@@ -94,8 +97,7 @@ def refusals(scenario: Mapping[str, Any]) -> Iterator[str]:
 
 def differences(scenario: Mapping[str, Any]) -> Iterator[str]:
     """The differences that remain, though the flows and links are the same."""
-    [name] = _transports(scenario)
-    of = scenario["transport"][name] if isinstance(scenario["transport"], Mapping) else {}
+    [(name, of)] = scenario["transport"].items()
     control = of.get("control", {})
     for key in ("rack", "tail_loss_probe", "plb"):
         if of.get(key):
@@ -120,23 +122,23 @@ def differences(scenario: Mapping[str, Any]) -> Iterator[str]:
 
 
 def run(
-    scenario: Scenario,
-    result: Result,
-    program: str | Path | None = None,
-    progress: Callable[[float, int], None] | None = None,
+    scenario: Scenario, result: Result, program: str, progress: Callable[[float, int], None] | None = None
 ) -> Answer:
     """Runs the flows of a result in ns-3.
 
-    `scenario` is that of `result`. `progress` is called with the simulated seconds and the number of completed flows.
+    `scenario` is that of `result`, and `program` the Python that has ns-3 (see `python`). `progress` is called with the
+    simulated seconds and the number of completed flows.
     """
+    read, pairs = scenario.to_dict(), _pairs(result)
+    port_bytes, marked = outside.native(scenario._core, "another program's run").ports()
     with tempfile.TemporaryDirectory(prefix="clearway-ns3-") as folder:
         asked, settings, answer = (Path(folder) / name for name in ("request", "settings", "answer"))
-        asked.write_text(_request(scenario, result))
-        keys = _settings(scenario.to_dict(), _held_bytes(scenario, result))
+        asked.write_text(_request(read, result, pairs, port_bytes, marked))
         # As text, which any attribute of ns-3 reads.
+        keys = _settings(read, _held_bytes(result, port_bytes))
         plain = {key: value if isinstance(value, str) else json.dumps(value) for key, value in keys}
         settings.write_text(json.dumps(plain))
-        words = [python(program), str(_HERE / "inside" / "run_ns3.py"), str(_HERE / "inside" / "network_ns3.cc")]
+        words = [program, str(_HERE / "inside" / "run_ns3.py"), str(_HERE / "inside" / "network_ns3.cc")]
         version, errors = "3.44", []
         # A session of its own: an interrupt reaches ns-3 from here, and nothing stays behind.
         with subprocess.Popen(
@@ -166,26 +168,26 @@ def run(
             raise ValueError(f"ns-3 did not run: {said.strip()[:1500] or 'it said nothing'}")
         rows = [[int(word) for word in line.split()] for line in answer.read_text().splitlines()]
     [ended], of_flows, of_ports = rows[0], rows[1 : 1 + len(result.flows)], rows[1 + len(result.flows) :]
-    order = [row for pair in _pairs(result) for row in pair]
+    order = [row for pair in pairs for row in pair]
     ports = np.zeros((len(order), 3), dtype=np.int64)
     ports[order] = of_ports
     flows = np.array(of_flows, dtype=np.int64)
     return Answer(flows[:, 0], flows[:, 1], ports[:, 0], ports[:, 1], ports[:, 2], int(ended), version)
 
 
-def _transports(scenario: Mapping[str, Any]) -> list[str]:
-    of = [scenario["transport"], *(row["transport"] for row in scenario.get("traffic", []) if "transport" in row)]
-    return list(dict.fromkeys(str(next(iter(one))) if isinstance(one, Mapping) else str(one) for one in of))
+def _names(scenario: Mapping[str, Any]) -> list[str]:
+    """The names of its transports."""
+    each = (of if isinstance(of, str) else next(iter(of)) for _, of in _transports(scenario))
+    return list(dict.fromkeys(each))
 
 
 def _settings(scenario: Mapping[str, Any], held_bytes: int) -> Iterator[tuple[str, object]]:
     """The defaults of ns-3 that the transport's settings ask for. `held_bytes`: all that a path can hold."""
-    [name] = _transports(scenario)
-    of = scenario["transport"][name] if isinstance(scenario["transport"], Mapping) else {}
+    [(name, of)] = scenario["transport"].items()
     control = of.get("control", {})
 
     def time(text: str) -> str:
-        return f"{amount(text) * 1e12:.0f}ps"
+        return f"{time_of(text):.0f}ps"
 
     delayed = of.get("delayed_ack")
     yield "TcpSocket::SegmentSize", payload(scenario)
@@ -249,60 +251,54 @@ def _pairs(result: Result) -> list[tuple[int, int]]:
     return found
 
 
-def _request(scenario: Scenario, result: Result) -> str:
+def _request(
+    read: Mapping[str, Any], result: Result, pairs: list[tuple[int, int]], port_bytes: int, marked: list[_Marked]
+) -> str:
     """The lines that `network_ns3.cc` reads."""
-    read = scenario.to_dict()
-    [name] = _transports(read)
-    links, flows = result.links.to_pandas(), result.flows.to_pandas()
-    names = sorted(
-        dict.fromkeys([*links["from_node"], *links["to_node"]]),
-        key=lambda node: (not node.startswith("host"), int(node.lstrip("host")) if node.startswith("host") else 0),
-    )
-    number = {node: index for index, node in enumerate(names)}
-    hosts = sum(node.startswith("host") for node in names)
-    pairs = _pairs(result)
-    port_bytes, marked = outside.native(scenario._core, "another program's run").ports()
+    [(name, of)] = read["transport"].items()
+    links = list(result.links)
+    names = dict.fromkeys(end for link in links for end in (link["from_node"], link["to_node"]))
+    # A host's place is its number.
+    hosts = sorted((node for node in names if node.startswith("host")), key=lambda node: int(node.removeprefix("host")))
+    number = {node: at for at, node in enumerate([*hosts, *(node for node in names if not node.startswith("host"))])}
     packet = _packet(read)
-    lead = 0 if read["transport"][name].get("handshake") else _LEAD_ROUND_TRIPS * int(result.info["data_rtt_ps"])
+    lead = 0 if of.get("handshake") else _LEAD_ROUND_TRIPS * int(result.info["data_rtt_ps"])
     end_ps = int(result.info["end_ps"])
     if result.info["ended"] == "goal":
         # All flows were done here; there they have as long again, and what scenarios drain for.
-        end_ps += end_ps + round(amount(read["measure"]["drain"]) * 1e12)
-    of_flow = flows.groupby("dst").size()
-    if of_flow.max() > _FLOWS_TO_A_HOST:
-        raise ValueError(f"{of_flow.max():,} flows to one host: ns-3's has {_FLOWS_TO_A_HOST:,} ports here")
+        end_ps += end_ps + round(time_of(read["measure"]["drain"]))
+    most = max(Counter(result.flows["dst"].tolist()).values())
+    if most > _FLOWS_TO_A_HOST:
+        raise ValueError(f"{most:,} flows to one host: ns-3's has {_FLOWS_TO_A_HOST:,} ports here")
+    sizes = [len(number), len(hosts), len(pairs), len(result.flows)]
     spray = read["switch"].get("balancing", "ecmp") == "spray"
-    prr = read["transport"][name].get("prr", False)
-    head = [len(names), hosts, len(pairs), len(flows), read["seed"], lead, end_ps, max(end_ps // 100, 1)]
-    lines = [" ".join(map(str, [*head, int(spray), int(prr)]))]
-    neighbours: dict[int, list[tuple[int, int]]] = {node: [] for node in range(len(names))}
+    times = [lead, end_ps, max(end_ps // 100, 1)]
+    lines = [" ".join(map(str, [*sizes, read["seed"], *times, int(spray), int(of.get("prr", False))]))]
+    neighbours: dict[int, list[tuple[int, int]]] = {node: [] for node in range(len(number))}
     for pair in pairs:
-        rows = [links.iloc[row] for row in pair]
-        delay = sum(int(row["delay_ps"]) for row in rows) // 2
+        rows = [links[row] for row in pair]
         ends = [number[row["from_node"]] for row in rows]
-        lines.append(f"{ends[0]} {ends[1]} {delay}")
+        lines.append(f"{ends[0]} {ends[1]} {sum(row['delay_ps'] for row in rows) // 2}")
         for row, own, other in zip(rows, ends, reversed(ends), strict=True):
             # Full packets take as long as here, though ns-3's links add a header to them.
-            rate = round(int(row["rate_bps"]) * (packet + _PER_HEADER) / packet)
-            lines.append(f"{rate} {_queue(own < hosts, int(row['rate_bps']), port_bytes, marked, packet)}")
+            rate = round(row["rate_bps"] * (packet + _PER_HEADER) / packet)
+            lines.append(f"{rate} {_queue(own < len(hosts), row['rate_bps'], port_bytes, marked, packet)}")
             neighbours[own].append((other, len(neighbours[own]) + 1))
-    lines += _ways(neighbours, hosts)
-    for flow in flows.itertuples():
-        lines.append(f"{flow.src} {flow.dst} {flow.bytes} {flow.start_ps} {lead} {CONTROLS[name]}")
+    lines += _ways(neighbours, len(hosts))
+    for flow in result.flows:
+        ends_and_size = f"{flow['src']} {flow['dst']} {flow['bytes']}"
+        lines.append(f"{ends_and_size} {flow['start_ps']} {lead} {CONTROLS[name]}")
     return "\n".join(lines) + "\n"
 
 
-def _held_bytes(scenario: Scenario, result: Result) -> int:
+def _held_bytes(result: Result, port_bytes: int) -> int:
     """The most of one flow that a path can hold: the bandwidth-delay product, and its switches' queues."""
-    port_bytes, _ = outside.native(scenario._core, "another program's run").ports()
     # A fabric of `n` tiers has paths of at most 2n - 1 switches.
     switches = 1 if set(result.links["tier"].tolist()) <= {"from_host", "to_host"} else 5
     return int(result.info["bdp_bytes"]) + switches * port_bytes
 
 
-def _queue(
-    at_host: bool, rate: int, port_bytes: int, marked: list[tuple[int, int, int, float, int | None, bool]], packet: int
-) -> str:
+def _queue(at_host: bool, rate: int, port_bytes: int, marked: list[_Marked], packet: int) -> str:
     """A port's queue: bytes, and from where to where it marks with which probability."""
     if at_host:
         return "0 0 0 1 0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -20,15 +20,14 @@ from clearway.scenarios.scenario import Scenario, scenario_of
 Program: TypeAlias = Literal["ns3"]
 """The programs that can be asked."""
 
-_MOST_ROWS = 1 << 21
-"""The rows of a table of packets, by default of `measure.rows_max`."""
-
 
 @dataclass(frozen=True)
 class Pair:
     """One seed's flows in both programs."""
 
     ours: Result
+    ours_bytes: pd.Series
+    """The bytes of each flow that were there at the end."""
     theirs: ns3.Answer
 
 
@@ -44,11 +43,15 @@ class SecondOpinion:
     pairs: Sequence[Pair]
     differences: Sequence[str]
     """The differences that remain, though flows and links are the same."""
-    bins: Sequence[float] | None = field(default=None)
+    bins: Sequence[float] | None = None
 
     def flows(self) -> pd.DataFrame:
         """Each flow: `seed`, `flow`, `source`, `destination`, `bytes`, its class of size, its start and both
         completion times in picoseconds (none if it did not complete), and the bytes that were there at the end."""
+        return self._flows.copy()
+
+    @functools.cached_property
+    def _flows(self) -> pd.DataFrame:
         found = []
         for pair in self.pairs:
             ours = pair.ours.flows.to_pandas()
@@ -63,12 +66,12 @@ class SecondOpinion:
                         "source": ours["source"],
                         "destination": ours["destination"],
                         "bytes": ours["bytes"],
-                        "size": pair.ours.size_classes(self.bins).to_numpy(),
+                        "size": pair.ours.size_classes(self.bins),
                         "start_ps": ours["start_ps"],
                         "ideal_ps": ours["ideal_ps"].astype(float),
                         "ours_ps": (ours["delivered_ps"].astype(float) - start).where(completed),
                         "theirs_ps": pd.Series(pair.theirs.delivered_ps - start).where(done),
-                        "ours_bytes": _arrived(pair.ours, completed),
+                        "ours_bytes": pair.ours_bytes,
                         "theirs_bytes": pair.theirs.received_bytes,
                     }
                 )
@@ -78,34 +81,31 @@ class SecondOpinion:
     def sizes(self) -> pd.DataFrame:
         """By size of flows, over all seeds: how many completed in both, mean and 99th percentile of the slowdown in
         both, the difference, and the least and greatest difference of the mean among seeds."""
-        flows = self.flows()
+        flows = self._flows
         both = flows[flows["ours_ps"].notna() & flows["theirs_ps"].notna()].copy()
         for which in ("ours", "theirs"):
             both[which] = both[f"{which}_ps"] / both["ideal_ps"]
-        rows = {}
-        for name, group in both.groupby("size", observed=True, sort=False):
-            rows[str(name)] = _row(group)
-        if len(rows) != 1 and len(both):
+        rows = {str(name): _row(group) for name, group in both.groupby("size", observed=True)}
+        if len(rows) > 1:
             rows["all"] = _row(both)
-        order = [name for name in (*map(str, _labels(flows["size"])), "all") if name in rows]
-        return pd.DataFrame([rows[name] for name in order], index=pd.Index(order, name="flows")).rename_axis("flows")
+        return pd.DataFrame(list(rows.values()), index=pd.Index(list(rows), name="flows"))
 
     def unfinished(self) -> tuple[int, int]:
         """The flows that did not complete: here, there."""
-        flows = self.flows()
+        flows = self._flows
         return int(flows["ours_ps"].isna().sum()), int(flows["theirs_ps"].isna().sum())
 
     def shares(self) -> pd.DataFrame:
         """Of the flows that completed in neither program, such as endless ones: the least and the greatest share of
         what they brought, and all of it in Gbit/s; empty if there are none."""
-        flows = self.flows()
+        flows = self._flows
         left = flows[flows["ours_ps"].isna() & flows["theirs_ps"].isna()]
         rows = []
         ends = {pair.ours.info["seed"]: (pair.ours.info["end_ps"], pair.theirs.ended_ps) for pair in self.pairs}
         for seed, group in left.groupby("seed"):
-            for which, bytes_, end in zip(("ours", "theirs"), ("ours_bytes", "theirs_bytes"), ends[seed], strict=True):
+            which = (("clearway", "ours_bytes"), (self.program, "theirs_bytes"))
+            for (name, bytes_), end in zip(which, ends[seed], strict=True):
                 got = group[bytes_].astype(float)
-                name = "clearway" if which == "ours" else self.program
                 row = (seed, name, len(group), got.min() / got.sum(), got.max() / got.sum(), got.sum() * 8 / end * 1e3)
                 rows.append(row)
         columns = ["seed", "program", "flows", "least share", "greatest share", "Gbit/s"]
@@ -173,25 +173,22 @@ def against(
             ours = run(of.with_({"measure.arrivals": unfinished.tolist()}), threads=threads)
         label = f"ns-3, seed {seed}"
         listen = None if progress is None else functools.partial(progress, label)
-        pairs.append(Pair(ours, ns3.run(of, ours, where, listen)))
+        theirs = ns3.run(of, ours, where, listen)
+        pairs.append(Pair(ours, _arrived(ours, int(read["measure"]["rows_max"])), theirs))
     return SecondOpinion("ns3", pairs[0].theirs.version, pairs, list(ns3.differences(read)), bins)
 
 
-def _arrived(result: Result, completed: pd.Series) -> pd.Series:
+def _arrived(result: Result, rows_max: int) -> pd.Series:
     """The bytes of each flow that were there at the end; none if there were too many packets to record each."""
     whole = result.flows.to_pandas()["bytes"].astype(float)
+    completed = pd.Series(result.flows["status"] == "completed")
     if completed.all():
         return whole
     arrivals = result.arrivals.to_pandas()
-    if len(arrivals) >= _MOST_ROWS:
+    if len(arrivals) >= rows_max:
         return whole.where(completed)
     got = arrivals.groupby("flow")["bytes"].sum().reindex(range(len(whole)), fill_value=0).astype(float)
     return whole.where(completed, got.reset_index(drop=True))
-
-
-def _labels(sizes: pd.Series) -> list[object]:
-    kinds = sizes.dtype
-    return list(kinds.categories) if isinstance(kinds, pd.CategoricalDtype) else list(dict.fromkeys(sizes))
 
 
 def _row(group: pd.DataFrame) -> dict[str, float]:
