@@ -29,7 +29,7 @@ BANNED = {
     "what is left of": (r"\bwhat is left of\b", "The rest of ..., the remaining ..."),
 }
 # The most of them that each kind of file may have.
-CEILINGS = {"pages": 0, "python": 19, "scripts": 19, "rust": 1127}
+CEILINGS = {"pages": 0, "python": 19, "scripts": 19, "rust": 1123}
 SUFFIXES = {".md": "pages", ".py": "python", ".pyi": "python", ".js": "scripts", ".mjs": "scripts", ".rs": "rust"}
 # Written from Rust's comments, or by a command from its records.
 GENERATED = ("docs/keys/", "docs/commands.md", "docs/accuracy.md")

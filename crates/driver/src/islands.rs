@@ -125,8 +125,8 @@ impl Islands {
     }
 }
 
-/// Whether no packet at one port of a switch ever changes what becomes of packets at others, but for memory and flow
-/// control: links never change, and no scheme keeps anything in switches.
+/// Whether ports of a switch share memory and flow control alone, so that a packet at one port never delays or drops a
+/// packet at another by other means: links never change, and no scheme keeps state in switches.
 pub(crate) fn ports_are_plain(plan: &Plan) -> bool {
     plan.changes.is_empty()
         && plan.reserved.is_none()

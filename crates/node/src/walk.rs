@@ -59,6 +59,7 @@ use crate::pool::Pool;
 use crate::retry::RetryMessage;
 use crate::{Header, Packet, Slots};
 
+use recurrence::rank;
 pub use recurrence::{Differs, Moves, Recurrence, recurrence};
 pub use state::{Each, InSlots, Items, State, is_any};
 pub use steady::{Amounts, History, Steady, Unsteady};
@@ -292,9 +293,7 @@ impl Walk {
     /// Says why the state can't be moved ahead. The first reason counts: of what is said of the whole network, then of
     /// links, switches and hosts in the order of their numbers.
     pub fn refuse(&mut self, why: impl Into<String>) {
-        let Walk { part, node, .. } = *self;
-        let (rank, node) = Begins { part, node, same: 0, moving: 0 }.rank();
-        let place = if part == "agenda" { (0, 0) } else { (1 + rank, node) };
+        let place = if self.part == "agenda" { (0, 0) } else { (1 + rank(self.part), self.node) };
         if self.refusal.as_ref().is_none_or(|known| place < known.0) {
             self.refusal = Some((place, why.into()));
         }

@@ -59,6 +59,9 @@ pub struct Line {
     /// Why they don't, or why that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// Whether the trouble is this tenant's alone, and not that of all at its place.
+    #[serde(skip)]
+    pub alone: bool,
 }
 
 /// Nanoseconds of the clock that the program reads.
@@ -136,13 +139,13 @@ impl View {
         None
     }
 
-    /// Whether a tenant's packets come by its AQ, and why not.
-    fn enforces(&self, standing: &Standing, held: &Held, maps: &Maps) -> (Option<bool>, Option<String>) {
+    /// Whether a tenant's packets come by its AQ, why not, and whether that concerns it alone.
+    fn enforces(&self, standing: &Standing, held: &Held, maps: &Maps) -> (Option<bool>, Option<String>, bool) {
         match (standing, self.lost(held, maps)) {
-            (Standing::Not(why), _) => (Some(false), Some(why.clone())),
-            (_, Some(why)) => (Some(false), Some(why)),
-            (Standing::Unknown(why), None) => (None, Some(why.clone())),
-            (Standing::First, None) => (Some(true), None),
+            (Standing::Not(why), _) => (Some(false), Some(why.clone()), false),
+            (_, Some(why)) => (Some(false), Some(why), true),
+            (Standing::Unknown(why), None) => (None, Some(why.clone()), false),
+            (Standing::First, None) => (Some(true), None, false),
         }
     }
 
@@ -166,7 +169,7 @@ impl View {
                     let span = u128::from(now - then).max(1);
                     (u128::from(bytes(&state).saturating_sub(bytes(&past))) * 8_000_000_000 / span) as u64
                 };
-                let (enforcing, trouble) = self.enforces(standing, held, maps);
+                let (enforcing, trouble, alone) = self.enforces(standing, held, maps);
                 lines.push(Line {
                     device: self.record.device.clone(),
                     netns: self.record.netns.clone(),
@@ -186,6 +189,7 @@ impl View {
                     hidden: state.hidden,
                     enforcing,
                     trouble,
+                    alone,
                 });
                 states.push((now, state));
             }
@@ -261,9 +265,7 @@ fn troubles(lines: &[Line]) -> String {
         }
         match (&line.trouble, line.enforcing) {
             (Some(why), None) => say(format!("{place}: whether it counts every packet is unknown: {why}")),
-            (Some(why), _) if why.starts_with("cgroup") => {
-                say(format!("{place}: {}: NOT ENFORCED: {why}", line.tenant))
-            }
+            (Some(why), _) if line.alone => say(format!("{place}: {}: NOT ENFORCED: {why}", line.tenant)),
             (Some(why), _) => say(format!("{place}: NOT ENFORCED: {why}")),
             (None, _) => {}
         }

@@ -48,7 +48,7 @@ pub struct Differs {
     pub part: &'static str,
     /// The node.
     pub node: u32,
-    /// What kind of value.
+    /// The kind of value, such as a queue's length.
     pub what: &'static str,
 }
 
@@ -110,11 +110,16 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     Ok(Recurrence { period, moves, most, until, flows, turnover, renaming, by_number })
 }
 
+/// Where a kind of part stands among the others. What is next at a node comes last, since it follows from others.
+pub(super) fn rank(part: &str) -> usize {
+    let all = ["link", "switch", "host", "totals"];
+    all.iter().position(|&known| known == part).unwrap_or(all.len())
+}
+
 impl Begins {
-    /// Where it stands among the others. What is next at a node comes last, since it follows from others.
+    /// Where it stands among the others.
     pub(super) fn rank(&self) -> (usize, u32) {
-        let all = ["link", "switch", "host", "totals"];
-        (all.iter().position(|&known| known == self.part).unwrap_or(all.len()), self.node)
+        (rank(self.part), self.node)
     }
 
     pub(super) fn differs(&self, what: &'static str) -> Differs {

@@ -315,7 +315,7 @@ fn who_refuses_first_does_not_depend_on_the_order_of_parts() {
     assert_eq!(refused(&[host, ("host", 1, "another")]), "another");
 }
 
-/// In which order parts are gone over depends on the number of threads, and what differs first does not.
+/// The number of threads decides in which order parts are visited. The first reported difference stays the same.
 #[test]
 fn what_differs_first_is_the_same_in_any_order() {
     let notes = |values: [u64; 3], streams: &[(u32, Stream)], order: [usize; 3]| {

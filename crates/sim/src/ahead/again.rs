@@ -81,7 +81,7 @@ pub(super) struct Logged<'l> {
     pub length: Duration,
     /// When it ended.
     pub end: Time,
-    /// What has become of its beginning's state.
+    /// The recurrence between the states at its beginning and at its end.
     pub found: &'l Recurrence,
     /// When ranks would next act by themselves, as of its beginning.
     pub ranks: &'l [Time],

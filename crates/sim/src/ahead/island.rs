@@ -255,8 +255,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
     }
 
-    /// So many periods are tried at most. While they are, flows are not observed. So where averages skip what does not
-    /// recur, no more are tried than it would ever listen for.
+    /// The most multiples of a period that are tried. Meanwhile flows are not observed; so in approximate mode, where
+    /// averages may skip them, the multiples take no longer than the longest time of listening.
     fn most_multiples(&self, period: Duration) -> u32 {
         let audible = self.listening.most.ps() / period.ps();
         match self.is_exact() {
@@ -554,7 +554,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         run.skipped.estimated_ps += estimated.ps();
     }
 
-    /// So many packet-hops have been skipped.
+    /// Counts `hops` more packet-hops as skipped.
     pub fn skipped_hops(&self, hops: u64) {
         self.run.borrow_mut().skipped.packet_hops += hops;
     }

@@ -48,7 +48,7 @@ fn run_racks(crosses_at: &str, two: bool) -> Result<(u64, Skipped), Breach> {
     Ok((driver::digest(switches, parts.iter().flat_map(|part| &part.0.hosts)), skipped))
 }
 
-/// What was taken for islands are none, whether something was skipped before or not.
+/// A packet that leaves its island joins two, and the run begins anew, whether anything was skipped before or not.
 #[test]
 fn a_packet_that_comes_to_an_island_makes_the_run_void() {
     assert!(["0s", "100us"].iter().all(|at| run_racks(at, true).is_err()));

@@ -62,7 +62,7 @@ const FROZEN: Duration = Duration::from_ms(10);
 /// Random values that REPS tries after that.
 const EXPLORED: u32 = 16;
 
-/// One of so many values. Where there is one only, nothing is random.
+/// A value below `values`, drawn at random; with one value there is nothing to draw.
 fn draw(values: u16, random: &mut Stream) -> u16 {
     random.below(u64::from(values)) as u16
 }

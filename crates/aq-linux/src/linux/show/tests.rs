@@ -20,6 +20,7 @@ fn line() -> Line {
         hidden: 0,
         enforcing: Some(true),
         trouble: None,
+        alone: false,
     }
 }
 
@@ -51,6 +52,8 @@ fn what_is_wrong_is_said_once_under_the_table() {
     let text = table(&[wrong("a"), wrong("b"), Line { hidden: 7, ..line() }]);
     assert_eq!(text.matches("eth0 egress: NOT ENFORCED: its filter was removed").count(), 1, "{text}");
     assert!(text.contains("7 packets of"), "{text}");
+    let text = table(&[Line { alone: true, ..wrong("a") }, Line { alone: true, ..wrong("b") }]);
+    assert!(text.contains("egress: a: NOT ENFORCED: its") && text.contains("egress: b: NOT ENFORCED: its"), "{text}");
     assert!(
         prometheus(&[wrong("a")])
             .contains("clearway_aq_enforcing{device=\"eth0\",position=\"egress\",tenant=\"a\"} 0\n")
