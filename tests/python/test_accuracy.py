@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from clearway.papers import accuracy, figures
+from clearway.papers.hardware import measurements
 
 
 def held(ours: float, within: float = 0.1) -> figures.Held:
@@ -29,3 +30,20 @@ def test_the_page_names_each_comparison_and_who_has_none(tmp_path: Path) -> None
     assert "| +50.0% **outside** |" in text
     assert f"`{command}`" in text
     assert "**No outside number yet:** `bfc`." in text
+
+
+def test_a_switch_and_expert_parallelism_are_as_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [measurements.switch(), measurements.experts()]
+    assert all(ok for one in held for ok in one.ok)
+    # Another number of tokens is another time: the check can fail.
+    monkeypatch.setitem(measurements.BYTES, "combine", measurements.BYTES["combine"] // 2)
+    assert measurements.experts().ok == [True, False, True, False]
+
+
+def test_single_measurements_stand_on_the_page_with_what_was_inferred_from_them(tmp_path: Path) -> None:
+    rows = pd.concat([held(103.0).rows, held(100.0, 1.0).rows])
+    of = figures.Held("a switch", "a pull request", "measurement", rows)
+    accuracy.record("hardware", "single", [of], "clearway paper hardware single", tmp_path)
+    text = accuracy.page(accuracy.records(tmp_path), [])
+    assert "| a switch | a pull request | up to 1 KB | mean FCT, us | 100 | 103 | +3.0% | 10% |" in text
+    assert "| +0.0% | inferred from it |" in text

@@ -55,6 +55,13 @@ and 15% at the 90th percentile were chosen before the run, and 5% for SparkRing.
 
 """
 
+SINGLE = """### Single measurements
+
+Numbers that were measured once, on a switch and for expert parallelism. What their owner does not say (weights, a pool,
+the time until kernels run) is inferred from the rows that say so; the others are compared.
+
+"""
+
 SIMULATED = """### Authors' programs, papers, closed forms
 """
 
@@ -108,10 +115,11 @@ def _read(path: Path) -> pd.DataFrame:
 def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
     """The page: one line for each comparison, the schemes without one, then the numbers of each comparison."""
     text = [INTRODUCTION]
-    measured = rows[rows["kind"] == "hardware"]
-    rows = rows[rows["kind"] != "hardware"]
-    if len(measured):
-        text += [hardware(measured), SIMULATED]
+    measured, once = (rows[rows["kind"] == kind] for kind in ("hardware", "measurement"))
+    rows = rows[~rows["kind"].isin(["hardware", "measurement"])]
+    text += [hardware(measured)] if len(measured) else []
+    text += [single(once)] if len(once) else []
+    text += [SIMULATED] if len(text) > 1 else []
     groups = list(rows.groupby(["scheme", "against", "kind", "seeds", "command", "commit"], sort=False))
     lines = [
         "| scheme | held against | kind | command | numbers | median error | worst error | outside what is allowed |",
@@ -164,6 +172,22 @@ def hardware(rows: pd.DataFrame) -> str:
     lines.append(f"| **all** | | {len(ours)} | {numbers} |")
     picture = "![Predicted beside measured times](accuracy-hardware.png)"
     return HARDWARE + "\n".join(lines) + f"\n\n[Every size](#hardware-sizes).\n\n{picture}\n"
+
+
+def single(rows: pd.DataFrame) -> str:
+    """Measurements of other things than collectives, ours beside them."""
+    lines = [
+        "| system | source | of | quantity | measured | ours | error | allowed |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    row: Any
+    for row in rows.itertuples():
+        mark = "" if abs(row.error) <= row.within else " **outside**"
+        allowed = f"{row.within:.0%}" if row.within < 1 else "inferred from it"
+        numbers = f"{row.theirs:.4g} | {row.ours:.4g} | {row.error:+.1%}{mark} | {allowed}"
+        lines.append(f"| {row.scheme} | {row.against} | {row.bucket} | {row.statistic} | {numbers} |")
+    commands = ", ".join(f"`{command}`" for command in dict.fromkeys(rows["command"]))
+    return SINGLE + "\n".join(lines) + f"\n\nBy {commands}.\n"
 
 
 def hardware_cells(rows: pd.DataFrame) -> str:

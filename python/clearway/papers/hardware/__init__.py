@@ -21,6 +21,7 @@ from clearway.papers import figures
 from clearway.papers._paper import Options, Paper
 from clearway.papers.accuracy import LINE, beside_measured
 from clearway.papers.figures import Held, Shown
+from clearway.papers.hardware.measurements import single
 from clearway.reports.plots import STYLE, Picture
 
 HERE = Path(__file__).parent
@@ -227,8 +228,8 @@ def _apply(options: Options, out: Path) -> None:
 
 PAPER = Paper(
     "hardware",
-    "Collectives on clusters, by their published nccl-tests tables",
-    {"collectives": collectives, "packets": packets},
+    "Collectives, a switch and expert parallelism, as measured on hardware",
+    {"collectives": collectives, "packets": packets, "single": single},
     _apply,
     ("docs/training-measured.md",),
 )
