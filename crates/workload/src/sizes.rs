@@ -43,6 +43,7 @@ pub enum Sizes {
     /// Google's RPCs as HPCC ships it: mean 2.89 KB.
     GoogleRpcHpcc,
     /// The same size for every message.
+    #[serde(alias = "fixed")]
     Constant(Bytes),
     /// Every size between two bounds equally likely.
     Uniform(Uniform),

@@ -28,9 +28,22 @@ pub(super) fn advise(message: &str) -> String {
         },
         _ => return message.replace('`', "\""),
     };
-    let hint = nearest(unknown, &known).map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+    let hint = match (in_its_table(unknown, &known), nearest(unknown, &known)) {
+        (Some(table), _) => format!("; did you mean {table}?"),
+        (None, Some(name)) => format!("; did you mean \"{name}\"?"),
+        (None, None) => String::new(),
+    };
     format!("\"{unknown}\" is not a known {what} here{hint} Known: {}", known.join(", "))
         .replace("here Known", "here. Known")
+}
+
+/// A plain size where a name stands, such as `sizes = "32MB"`, as the table that was meant.
+fn in_its_table(unknown: &str, known: &[&str]) -> Option<String> {
+    let is_size = unknown.starts_with(|first: char| first.is_ascii_digit());
+    let (before, after) = [("constant", "{ constant = ", " }"), ("per_port", "{ per_port = { bytes = ", " } }")]
+        .into_iter()
+        .find_map(|(name, before, after)| known.contains(&name).then_some((before, after)))?;
+    is_size.then(|| format!("{before}\"{unknown}\"{after}"))
 }
 
 /// The known name that is most like a text, if one is like it. Capitals and the kind of hyphen don't count.
@@ -194,6 +207,15 @@ mod tests {
             "expected a list; each entry of a list of tables begins with [[its name in double brackets]], not a table",
         );
         assert!(advise("invalid type: map, expected enum").contains("a name in quotes"));
+    }
+
+    #[test]
+    fn a_size_without_its_name_is_shown_in_its_table() {
+        let message = "unknown variant `32MB`, expected `websearch` or `constant`";
+        assert!(advise(message).contains("did you mean { constant = \"32MB\" }?"), "{}", advise(message));
+        let message = "unknown variant `1MB`, expected `per_port` or `shared`";
+        assert!(advise(message).contains("did you mean { per_port = { bytes = \"1MB\" } }?"), "{}", advise(message));
+        assert!(!advise("unknown variant `32MB`, expected `ecmp` or `spray`").contains("did you mean"));
     }
 
     #[test]
