@@ -54,3 +54,18 @@ def test_links_that_are_not_there_are_refused() -> None:
         bus("nics = { links = [0, 1, 2, 4] }", "flow")
     with pytest.raises(cw.ScenarioError, match=r"has 2 links; write one for each of the 4 ranks of a host"):
         bus("nics = { links = [0, 1] }", "flow")
+
+
+@pytest.mark.parametrize("level", ["flow", "packet"])
+@pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter"])
+def test_parts_go_by_rails_at_the_rate_of_all_links(kind: str, level: str) -> None:
+    text = TEXT.format(servers=SERVERS, rails=RAILS, ranks=RAILS, nics='nics = "by_rank"', bytes=BYTES)
+    head, _ = text.split("steps = ")
+    step = f'{{ {kind} = {{ bytes = "{BYTES}B", algorithm = "rails" }} }}'
+    job = f'{head}local = {{ rate = "36Tbps", delay = "0s" }}\nsteps = [{step}]'
+    result = cw.run(cw.Scenario.from_toml(job), level=level, progress=False)  # type: ignore[arg-type]
+    # Each rank sends three quarters of its rail's quarter of the buffer; the three rounds' latencies are a tenth of it.
+    least = BYTES / RAILS * (SERVERS - 1) / SERVERS * 8 / 400e9 * (9048 / 9000)
+    assert least <= float(result.collectives["time_ps"][0]) / 1e12 <= 1.15 * least
+    [name] = result.collectives["algorithm"]
+    assert name == "rails"

@@ -24,7 +24,7 @@ pub use count::Group;
 pub(crate) use count::{SEVERAL, exchanged};
 pub use exchange::{all_to_all, exchange};
 pub use halving::halving_doubling;
-pub use how::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, NotPossible};
+pub use how::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, NotPossible, Parts};
 pub use rails::rails;
 pub use ring::{all_gather, all_reduce, broadcast, reduce_scatter, send_receive};
 pub use tree::{two_trees, two_trees_broadcast};

@@ -384,14 +384,14 @@ impl Training {
     }
 
     fn check_groups(&self, setting: &Setting<'_>) -> Result<(), Problem> {
-        use crate::collective::Kind::AllReduce;
+        use crate::collective::Kind::{AllReduce, ReduceScatter};
         let Degrees { data, tensor, pipeline, expert } = self.degrees;
         let wrong = |key: &'static str| move |error: NotPossible| Problem::new(key, error.to_string());
         setting.tensor.fits(AllReduce, tensor as usize).map_err(wrong("degrees.tensor"))?;
-        if !self.gradients.sharded {
-            setting.data.fits(AllReduce, data as usize).map_err(wrong("degrees.data"))?;
-            setting.data.fits(AllReduce, (data / expert) as usize).map_err(wrong("degrees.expert"))?;
-        }
+        // Of sharded gradients parameters are gathered, too, which fits where reduce-scatters do.
+        let of_gradients = if self.gradients.sharded { ReduceScatter } else { AllReduce };
+        setting.data.fits(of_gradients, data as usize).map_err(wrong("degrees.data"))?;
+        setting.data.fits(of_gradients, (data / expert) as usize).map_err(wrong("degrees.expert"))?;
         if pipeline > 1 && self.model.shape().family == Family::Gpt {
             // The two ends of a pipeline sum their embeddings as data groups do.
             setting.data.fits(AllReduce, 2).map_err(wrong("degrees.pipeline"))?;

@@ -307,7 +307,7 @@ pub enum Algorithm {
     Tree,
     /// Recursive halving and doubling, for a power of two ranks (all-reduce).
     HalvingDoubling,
-    /// A ring in each host, around a ring across hosts for each place in them (all-reduce).
+    /// A ring in each host, and a ring across hosts for each place in them (all-reduce, all-gather, reduce-scatter).
     Rails,
     /// Everybody to everybody, in turn (all-to-all).
     Pairwise,

@@ -2,6 +2,7 @@
 
 use units::Duration;
 
+use super::ring::Phases;
 use super::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, Terms, library};
 use crate::graph::ring::turns as turns_by_formula;
 use crate::{Builder, Count, Rank, StepId};
@@ -64,21 +65,29 @@ impl CollectiveAlgorithm {
         let terms = &self.terms;
         let (mut sent, mut joins) = (Count::default(), 0u64);
         for (span, times) in split(bytes, u64::from(terms.channels)) {
-            let (own, own_joins) = match (kind, self.all_reduce, self.broadcast) {
-                (Kind::AllReduce, AllReduce::Ring, _) => (ring(span, n, 2, terms), 0),
-                (Kind::AllReduce, AllReduce::Tree, _) => (tree(span, n, 2, terms), 0),
-                (Kind::AllReduce, AllReduce::HalvingDoubling, _) => halving_doubling(span, n, terms, waits),
-                (Kind::AllReduce, AllReduce::Rails(local), _) => rails(span, n, u64::from(local), terms),
-                (Kind::ReduceScatter | Kind::AllGather, ..) => (ring(span, n, 1, terms), 0),
-                (Kind::AllToAll, ..) => (pairwise(split(span, n), n, terms), 0),
-                (Kind::SendRecv, ..) => (chunked(span, terms).times(n), 0),
-                (Kind::Broadcast, _, Broadcast::Ring) => (chunked(span, terms).times(n - 1), 0),
-                (Kind::Broadcast, _, Broadcast::Tree) => (tree(span, n, 1, terms), 0),
+            let (own, own_joins) = match self.by_rails(kind) {
+                Some((local, phases)) => rails(span, n, local.into(), phases, terms),
+                None => self.of_span(kind, n, span, waits),
             };
             sent = sent.and(own.times(times));
             joins = joins.saturating_add(own_joins.saturating_mul(times));
         }
         (sent, joins)
+    }
+
+    /// The same of one channel's span, by another algorithm than rails.
+    fn of_span(&self, kind: Kind, n: u64, span: u64, waits: usize) -> (Count, u64) {
+        let terms = &self.terms;
+        match (kind, self.all_reduce, self.broadcast) {
+            (Kind::AllReduce, AllReduce::Ring | AllReduce::Rails(_), _) => (ring(span, n, 2, terms), 0),
+            (Kind::AllReduce, AllReduce::Tree, _) => (tree(span, n, 2, terms), 0),
+            (Kind::AllReduce, AllReduce::HalvingDoubling, _) => halving_doubling(span, n, terms, waits),
+            (Kind::ReduceScatter | Kind::AllGather, ..) => (ring(span, n, 1, terms), 0),
+            (Kind::AllToAll, ..) => (pairwise(split(span, n), n, terms), 0),
+            (Kind::SendRecv, ..) => (chunked(span, terms).times(n), 0),
+            (Kind::Broadcast, _, Broadcast::Ring) => (chunked(span, terms).times(n - 1), 0),
+            (Kind::Broadcast, _, Broadcast::Tree) => (tree(span, n, 1, terms), 0),
+        }
     }
 
     fn built(&self, kind: Kind, n: u32, bytes: u64, waits: usize) -> Count {
@@ -108,6 +117,14 @@ impl CollectiveAlgorithm {
         let apart = |from: u32, to: u32| u64::from(host(from) != host(to));
         let shift = |by: u32| (0..n).map(|place| apart(place, (place + by) % n)).sum::<u64>();
         let all = u64::from(n);
+        if let Some((within, _)) = self.by_rails(kind) {
+            let (within, nodes) = (within.max(1), n / within.max(1));
+            let inner = (0..n).map(|place| apart(place, place / within * within + (place + 1) % within));
+            let outer = (0..n).map(|place| apart(place, (place + within) % n));
+            let (inner_each, outer_each) = (u64::from(within - 1), u64::from(nodes.saturating_sub(1)));
+            let leaving = inner.sum::<u64>() * inner_each + outer.sum::<u64>() * outer_each;
+            return (leaving, all * (inner_each + outer_each));
+        }
         match (kind, self.all_reduce, self.broadcast) {
             (Kind::AllToAll, ..) => {
                 let mut within = 0;
@@ -130,14 +147,6 @@ impl CollectiveAlgorithm {
                 let partners =
                     (0..n.ilog2()).map(|bit| (0..n).map(|place| apart(place, place ^ (1 << bit))).sum::<u64>());
                 (partners.sum(), all * u64::from(n.ilog2()))
-            }
-            (Kind::AllReduce, AllReduce::Rails(within), _) => {
-                let (within, nodes) = (within.max(1), n / within.max(1));
-                let inner = (0..n).map(|place| apart(place, place / within * within + (place + 1) % within));
-                let outer = (0..n).map(|place| apart(place, (place + within) % n));
-                let (inner_each, outer_each) = (2 * u64::from(within - 1), 2 * u64::from(nodes.saturating_sub(1)));
-                let leaving = inner.sum::<u64>() * inner_each + outer.sum::<u64>() * outer_each;
-                (leaving, all * (inner_each + outer_each))
             }
             _ => (shift(1), all),
         }
@@ -225,22 +234,23 @@ fn halving_doubling(span: u64, n: u64, terms: &Terms, waits: usize) -> (Count, u
     (sent, joins)
 }
 
-fn rails(span: u64, n: u64, local: u64, terms: &Terms) -> (Count, u64) {
+fn rails(span: u64, n: u64, local: u64, phases: Phases, terms: &Terms) -> (Count, u64) {
     let turns = super::rails::turns(span, local.max(1), terms);
     split(span, turns).fold((Count::default(), 0), |(sent, joins), (chunk, times)| {
-        let (own, own_joins) = rails_turn(chunk, n, local, terms);
+        let (own, own_joins) = rails_turn(chunk, n, local, phases, terms);
         (sent.and(own.times(times)), joins.saturating_add(own_joins.saturating_mul(times)))
     })
 }
 
 /// Of one chunk.
-fn rails_turn(span: u64, n: u64, local: u64, terms: &Terms) -> (Count, u64) {
+fn rails_turn(span: u64, n: u64, local: u64, phases: Phases, terms: &Terms) -> (Count, u64) {
     let nodes = n / local.max(1);
-    let within = ring(span, local, 1, terms).times(2).times(nodes);
-    let mut joins = if local > 1 { n } else { 0 };
+    let each = if phases == Phases::Both { 2 } else { 1 };
+    let within = ring(span, local, 1, terms).times(each).times(nodes);
+    let mut joins = if local > 1 && phases != Phases::AllGather { n } else { 0 };
     let mut across = Count::default();
     for (part, times) in split(span, local.max(1)).filter(|_| nodes > 1) {
-        across = across.and(ring(part, nodes, 2, terms).times(times));
+        across = across.and(ring(part, nodes, each, terms).times(times));
         joins += nodes * times;
     }
     (within.and(across), joins)

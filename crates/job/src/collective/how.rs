@@ -1,7 +1,9 @@
 //! One function for all collectives, for code that reads or generates whole jobs.
 
 use super::library::{self, Library};
-use super::{Entry, Terms, all_gather, all_reduce, all_to_all, broadcast, halving_doubling, rails, reduce_scatter};
+use super::rails::phases_of_rails;
+use super::ring::Phases;
+use super::{Entry, Terms, all_gather, all_reduce, all_to_all, broadcast, halving_doubling, reduce_scatter};
 use super::{send_receive, two_trees, two_trees_broadcast};
 use crate::{Builder, Collective, Rank, StepId};
 
@@ -32,7 +34,17 @@ pub enum AllReduce {
     Tree,
     /// [`halving_doubling`], for a power of two ranks.
     HalvingDoubling,
-    /// [`rails`] of nodes of this many ranks, which divide the group.
+    /// [`rails`](super::rails()) of nodes of this many ranks, which divide the group.
+    Rails(u32),
+}
+
+/// Algorithm of a reduce-scatter and of an all-gather.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Parts {
+    /// [`reduce_scatter`], [`all_gather`].
+    #[default]
+    Ring,
+    /// In nodes of this many ranks, which divide the group, and along rails across them.
     Rails(u32),
 }
 
@@ -46,11 +58,13 @@ pub enum Broadcast {
     Tree,
 }
 
-/// How collectives are carried out. Reduce-scatters and all-gathers go round a ring, all-to-alls are pairwise.
+/// How collectives are carried out. All-to-alls are pairwise.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct CollectiveAlgorithm {
     /// All-reduces.
     pub all_reduce: AllReduce,
+    /// Reduce-scatters and all-gathers.
+    pub parts: Parts,
     /// Broadcasts.
     pub broadcast: Broadcast,
     /// Channels, chunks, protocol.
@@ -65,7 +79,7 @@ pub enum NotPossible {
     /// Halving and doubling needs a power of two.
     #[error("recursive halving and doubling needs a power of two ranks, and not {0}; use a ring or a tree")]
     NoPower(usize),
-    /// Nodes of a rail all-reduce have the same number of ranks.
+    /// Nodes that rails join have the same number of ranks.
     #[error("rails need nodes of {local} ranks, which do not divide the group's {ranks}; use a ring or a tree")]
     Uneven {
         /// Ranks of the group.
@@ -100,12 +114,22 @@ impl Kind {
 }
 
 impl CollectiveAlgorithm {
+    /// Ranks of a node and the phases, of a kind that goes by rails.
+    pub(super) const fn by_rails(&self, kind: Kind) -> Option<(u32, Phases)> {
+        match (kind, self.all_reduce, self.parts) {
+            (Kind::AllReduce, AllReduce::Rails(local), _) => Some((local, Phases::Both)),
+            (Kind::ReduceScatter, _, Parts::Rails(local)) => Some((local, Phases::ReduceScatter)),
+            (Kind::AllGather, _, Parts::Rails(local)) => Some((local, Phases::AllGather)),
+            _ => None,
+        }
+    }
+
     /// The name of the algorithm that carries out `kind`.
     pub const fn algorithm(&self, kind: Kind) -> &'static str {
         match (kind, self.all_reduce, self.broadcast) {
+            _ if self.by_rails(kind).is_some() => "rails",
             (Kind::AllReduce, AllReduce::Tree, _) | (Kind::Broadcast, _, Broadcast::Tree) => "tree",
             (Kind::AllReduce, AllReduce::HalvingDoubling, _) => "halving_doubling",
-            (Kind::AllReduce, AllReduce::Rails(_), _) => "rails",
             (Kind::AllToAll, ..) => "pairwise",
             _ => "ring",
         }
@@ -157,14 +181,15 @@ impl CollectiveAlgorithm {
     /// Adds a collective whose algorithm is given.
     fn plain(&self, b: &mut Builder, kind: Kind, ranks: &[Rank], bytes: u64, entry: Entry<'_>) -> Vec<StepId> {
         let terms = &self.terms;
+        if let Some((local, phases)) = self.by_rails(kind) {
+            let added = phases_of_rails(b, ranks, local as usize, bytes, terms, entry, phases);
+            return added.expect("that it divides was checked");
+        }
         match (kind, self.all_reduce, self.broadcast) {
-            (Kind::AllReduce, AllReduce::Ring, _) => all_reduce(b, ranks, bytes, terms, entry),
+            (Kind::AllReduce, AllReduce::Ring | AllReduce::Rails(_), _) => all_reduce(b, ranks, bytes, terms, entry),
             (Kind::AllReduce, AllReduce::Tree, _) => two_trees(b, ranks, bytes, terms, entry),
             (Kind::AllReduce, AllReduce::HalvingDoubling, _) => {
                 halving_doubling(b, ranks, bytes, terms, entry).expect("a power of two was checked")
-            }
-            (Kind::AllReduce, AllReduce::Rails(local), _) => {
-                rails(b, ranks, local as usize, bytes, terms, entry).expect("that it divides was checked")
             }
             (Kind::ReduceScatter, ..) => reduce_scatter(b, ranks, bytes, terms, entry),
             (Kind::AllGather, ..) => all_gather(b, ranks, bytes, terms, entry),
@@ -177,10 +202,10 @@ impl CollectiveAlgorithm {
 
     /// Whether `kind` can be carried out among `n` ranks.
     pub fn fits(&self, kind: Kind, n: usize) -> Result<(), NotPossible> {
-        match (kind, self.all_reduce) {
+        match (kind, self.all_reduce, self.by_rails(kind)) {
             _ if self.library.is_some() => Ok(()),
-            (Kind::AllReduce, AllReduce::HalvingDoubling) if !n.is_power_of_two() => Err(NotPossible::NoPower(n)),
-            (Kind::AllReduce, AllReduce::Rails(local)) if local == 0 || !n.is_multiple_of(local as usize) => {
+            (Kind::AllReduce, AllReduce::HalvingDoubling, _) if !n.is_power_of_two() => Err(NotPossible::NoPower(n)),
+            (.., Some((local, _))) if local == 0 || !n.is_multiple_of(local as usize) => {
                 Err(NotPossible::Uneven { ranks: n, local })
             }
             _ => Ok(()),

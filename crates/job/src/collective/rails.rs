@@ -1,4 +1,8 @@
 //! Rails: ranks of one node over their own links, ranks of the same place in all nodes over a network of their own.
+//!
+//! An all-reduce is a reduce-scatter in each node, an all-reduce of each part along its rail, and an all-gather in each
+//! node. A reduce-scatter has the first halves of these, an all-gather the second ones, along rails first. Of the parts
+//! of a buffer a rank has that of its node within that of its place in the node.
 
 use super::ring::{Phases, ring};
 use super::{Channel, Entry, Span, Terms, chunks, in_channels, split};
@@ -20,6 +24,19 @@ pub fn rails(
     terms: &Terms,
     entry: Entry<'_>,
 ) -> Option<Vec<StepId>> {
+    phases_of_rails(b, ranks, local, bytes, terms, entry, Phases::Both)
+}
+
+/// The same for these phases alone.
+pub(super) fn phases_of_rails(
+    b: &mut Builder,
+    ranks: &[Rank],
+    local: usize,
+    bytes: u64,
+    terms: &Terms,
+    entry: Entry<'_>,
+    phases: Phases,
+) -> Option<Vec<StepId>> {
     if local == 0 || !ranks.len().is_multiple_of(local) {
         return None;
     }
@@ -31,11 +48,17 @@ pub fn rails(
         for chunk in split(span, turns(span.1, local as u64, terms)) {
             let free = reduced.len().checked_sub(terms.slots as usize).map(|turn| reduced[turn].clone());
             let enter = free.as_deref().unwrap_or(entry);
-            let scattered = rails.in_nodes(b, chunk, enter, Phases::ReduceScatter);
-            let scattered = joined(b, ranks, enter, scattered);
-            let across = rails.across(b, chunk, &scattered);
-            let summed = joined(b, ranks, &scattered, across);
-            let gathered = rails.in_nodes(b, chunk, &summed, Phases::AllGather);
+            let scattered = (phases != Phases::AllGather).then(|| {
+                let scattered = rails.in_nodes(b, chunk, enter, Phases::ReduceScatter);
+                joined(b, ranks, enter, scattered)
+            });
+            let scattered = scattered.as_deref().unwrap_or(enter);
+            let across = rails.across(b, chunk, scattered, phases);
+            let summed = joined(b, ranks, scattered, across);
+            let gathered = match phases {
+                Phases::ReduceScatter => vec![Vec::new(); ranks.len()],
+                _ => rails.in_nodes(b, chunk, &summed, Phases::AllGather),
+            };
             let of_turn = ends.iter_mut().zip(gathered.into_iter().zip(&summed));
             of_turn.for_each(|(ends, (gathered, summed))| ends.extend(gathered.iter().chain(summed)));
             reduced.push(summed);
@@ -78,12 +101,12 @@ impl<'a> Rails<'a> {
     }
 
     /// A ring across nodes for each place in them: its ends at each rank.
-    fn across(&mut self, b: &mut Builder, span: Span, entry: Entry<'_>) -> Vec<Vec<StepId>> {
+    fn across(&mut self, b: &mut Builder, span: Span, entry: Entry<'_>, phases: Phases) -> Vec<Vec<StepId>> {
         let mut ends = vec![Vec::new(); entry.len()];
         for (rail, (channel, part)) in self.across.iter_mut().zip(split(span, self.local as u64)).enumerate() {
             let places = || (rail..entry.len()).step_by(self.local);
             let enter: Vec<Vec<StepId>> = places().map(|at| entry[at].clone()).collect();
-            ring(b, channel, self.backwards, part, &enter, Phases::Both);
+            ring(b, channel, self.backwards, part, &enter, phases);
             places().zip(channel.take_ends()).for_each(|(at, own)| ends[at] = own);
         }
         ends

@@ -164,6 +164,44 @@ proptest! {
     }
 
     #[test]
+    fn rails_scatter_and_gather_in_hosts_and_across_them(
+        local in 1u32..5, nodes in 1u32..5, bytes in 1u64..5_000, chunk in 1u64..2_000, slots in 1u32..9,
+        order: prop::sample::Index
+    ) {
+        let (terms, ranks) = (Terms { chunk, slots, ..Terms::default() }, local * nodes);
+        prop_assume!(ranks > 1);
+        let everybody: BTreeSet<usize> = (0..ranks as usize).collect();
+        // Of each chunk a rank has the part of its node within that of its place in the node.
+        let owner = |at: u64| {
+            let within = |span: (u64, u64)| (span.0..span.0 + span.1).contains(&at);
+            let chunk = split((0, bytes), super::rails::turns(bytes, local.into(), &terms)).find(|&of| within(of));
+            let parts = split(chunk.expect("within"), local.into());
+            let (place, part) = parts.enumerate().find(|&(_, of)| within(of)).expect("within");
+            let node = split(part, nodes.into()).position(within).expect("within");
+            node * local as usize + place
+        };
+        let by_rails = |phases| {
+            let of = move |b: &mut Builder, all: &[Rank], entry: Entry<'_>| {
+                super::rails::phases_of_rails(b, all, local as usize, bytes, &terms, entry, phases).expect("it divides")
+            };
+            job(ranks, of)
+        };
+        let graph = by_rails(ring::Phases::ReduceScatter);
+        let mut buffers = Buffers::new(&graph, bytes, |_, _| true);
+        carried_out(&graph, &mut buffers, |free| order.index(free));
+        for (piece, &at) in buffers.cuts[..buffers.cuts.len() - 1].iter().enumerate() {
+            prop_assert_eq!(&buffers.has[owner(at)][piece], &everybody);
+        }
+        let graph = by_rails(ring::Phases::AllGather);
+        let mut buffers = Buffers::new(&graph, bytes, |rank, at| owner(at) == rank);
+        carried_out(&graph, &mut buffers, |free| order.index(free));
+        for (piece, &at) in buffers.cuts[..buffers.cuts.len() - 1].iter().enumerate() {
+            let owner = BTreeSet::from([owner(at)]);
+            prop_assert!(buffers.has.iter().all(|rank| rank[piece] == owner));
+        }
+    }
+
+    #[test]
     fn a_broadcast_gives_everybody_what_the_first_has(
         ranks in 2u32..14, bytes in 1u64..5_000, terms in terms(), tree: bool, order: prop::sample::Index
     ) {
@@ -206,7 +244,7 @@ proptest! {
             _ => AllReduce::Rails(local.expect("1 divides") as u32),
         };
         let broadcast = if tree { Broadcast::Tree } else { Broadcast::Ring };
-        let how = CollectiveAlgorithm { all_reduce, broadcast, terms, library: None };
+        let how = CollectiveAlgorithm { all_reduce, broadcast, terms, ..CollectiveAlgorithm::default() };
         let mut b = Builder::new(n as u32);
         let ranks: Vec<Rank> = (0..n as u32).map(Rank).collect();
         let entry = vec![Vec::new(); n];

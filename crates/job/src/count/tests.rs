@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use units::{Bytes, Duration};
 
-use crate::collective::{AllReduce, Broadcast, CollectiveAlgorithm, Group, Kind, Terms};
+use crate::collective::{AllReduce, Broadcast, CollectiveAlgorithm, Group, Kind, Parts, Terms};
 use crate::model::{Accelerator, Degrees, Family, Gpt, Gradients, Model, Moe, Setting, Training};
 use crate::{Builder, Count, Graph, Rank, StepId};
 
@@ -26,9 +26,11 @@ fn how() -> impl Strategy<Value = CollectiveAlgorithm> {
         Just(AllReduce::HalvingDoubling),
         (1u32..9).prop_map(AllReduce::Rails),
     ];
+    let parts = prop_oneof![Just(Parts::Ring), (1u32..9).prop_map(Parts::Rails)];
     let broadcast = prop_oneof![Just(Broadcast::Ring), Just(Broadcast::Tree)];
-    (all_reduce, broadcast, terms()).prop_map(|(all_reduce, broadcast, terms)| CollectiveAlgorithm {
+    (all_reduce, parts, broadcast, terms()).prop_map(|(all_reduce, parts, broadcast, terms)| CollectiveAlgorithm {
         all_reduce,
+        parts,
         broadcast,
         terms,
         library: None,

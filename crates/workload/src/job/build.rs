@@ -1,6 +1,6 @@
 //! From the steps of a job to its graph.
 
-use job::collective::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, Terms};
+use job::collective::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, Parts, Terms};
 use job::model::Setting;
 use job::{Builder, Graph, Rank, StepId};
 use std::sync::Arc;
@@ -247,12 +247,16 @@ fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Re
             CollectiveAlgorithm { all_reduce: AllReduce::HalvingDoubling, ..how }
         }
         (Kind::AllReduce, Some(Algorithm::Rails)) => CollectiveAlgorithm { all_reduce: AllReduce::Rails(local), ..how },
+        (Kind::ReduceScatter | Kind::AllGather, Some(Algorithm::Rails)) => {
+            CollectiveAlgorithm { parts: Parts::Rails(local), ..how }
+        }
         (Kind::Broadcast, Some(Algorithm::Tree)) => CollectiveAlgorithm { broadcast: Broadcast::Tree, ..how },
         (_, Some(algorithm)) => {
             let known = match kind {
                 Kind::AllReduce => "ring, tree, halving_doubling or rails",
                 Kind::Broadcast => "ring or tree",
-                Kind::ReduceScatter | Kind::AllGather | Kind::SendRecv => "ring",
+                Kind::ReduceScatter | Kind::AllGather => "ring or rails",
+                Kind::SendRecv => "ring",
                 Kind::AllToAll => "pairwise",
             };
             let message = format!("{} does not do {}; write {known}", algorithm.name(), kind.name());
