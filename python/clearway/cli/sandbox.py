@@ -187,6 +187,18 @@ def _switch_check(said: Said) -> Needs:
     return Needs(toml=toml, reads=[*_given(said.get("lookup")), *([] if toml else [file])])
 
 
+def _tune(said: Said) -> Needs:
+    scenarios = said["scenarios"]
+    return Needs(
+        toml=scenarios,
+        sets=pairs(said.get("set_")),
+        reads=_given(said.get("write")),
+        folders=[] if said.get("dry_run") else [said.get("out") or place_of(scenarios, "-tune")],
+        files=_given(said.get("picture"), said.get("write")),
+        workers=True,
+    )
+
+
 def _against(said: Said) -> Needs:
     return Needs(none=f"{said['program']} is a program of its own")
 
@@ -214,6 +226,7 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "sweep": _sweep,
     "switch check": _switch_check,
     "trace": _trace,
+    "tune": _tune,
     "view": _view,
 }
 SCENARIOS = frozenset(
@@ -230,6 +243,7 @@ SCENARIOS = frozenset(
         "sustain",
         "sweep",
         "switch check",
+        "tune",
     }
 )
 """The commands that read scenarios."""

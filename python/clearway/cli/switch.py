@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +13,6 @@ from clearway.cli.imports import Lookup, Ports, Sizes, sizes_of
 from clearway.cli.options import Json
 from clearway.cli.said import Said
 from clearway.scenarios import sonic, switch_check
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 app = App(no_args_is_help=True)
 
@@ -41,10 +35,10 @@ def check(
     """
     said = Said(json_)
     if file.suffix == ".toml":
-        scenario = cw.Scenario.load(file).to_dict()
+        scenario = cw.Scenario.load(file)
     else:
         found = sonic.read([file], lookup, ports.split(",") if ports else (), sizes_of(size))
-        scenario = tomllib.loads(found.toml)
+        scenario = cw.Scenario.from_toml(found.toml, str(file))
     for finding in switch_check.check(scenario):
         mark = "ok   " if finding.fine else "doubt"
         said.line(f"{mark} {finding.key}: {finding.said}", {})

@@ -62,6 +62,8 @@ OF_PORTS = {
     "tpid",
     "role",
 }
+WRITTEN_BY = 'written by "clearway import sonic"'
+"""What the first line of a scenario says that was imported."""
 OTHERS = ("BUFFER", "CABLE", "QUEUE", "SCHEDULER", "WRED", "QOS", "DSCP", "DOT1P", "TC_TO", "PFC", "LOSSLESS")
 """Parts of names of tables that are about buffers and queues: those that are not read are named."""
 
@@ -426,7 +428,9 @@ class _Import:
                 shared = any(pool.headroom for pool in pools.values())
                 own += 0 if shared else self.headroom(values)
         for items, groups in tables.items():
-            mmu.append(f"group = {{ groups = {groups}, {_inline(dict(items))} }}")
+            names = dict.fromkeys(self.port.groups.get(group, "") for group in groups)
+            from_ = ", ".join(f"BUFFER_PROFILE|{name}" for name in names if name not in ("", "NULL"))
+            mmu.append(f"group = {{ groups = {groups}, {_inline(dict(items))} }}{_comment(from_)}")
         return own
 
     def lossless_group(self, group: int, pools: dict[str, _Pool]) -> dict[str, str]:
@@ -474,7 +478,16 @@ class _Import:
             if values:
                 tables.setdefault(tuple(values.items()), []).append(queue)
         for items, queues in tables.items():
-            mmu.append(f"queue = {{ queues = {queues}, {_inline(dict(items))} }}")
+            names = dict.fromkeys(
+                name
+                for queue in queues
+                for name in (
+                    f"BUFFER_PROFILE|{self.port.queues.get(queue, 'NULL')}",
+                    f"WRED_PROFILE|{self.port.service.get(queue, (None, None))[1]}",
+                )
+                if not name.endswith(("|NULL", "|None"))
+            )
+            mmu.append(f"queue = {{ queues = {queues}, {_inline(dict(items))} }}{_comment(', '.join(names))}")
 
     def wred(self, name: str, by: str) -> dict[str, str]:
         profile = self.entry("WRED_PROFILE", name, by)
@@ -596,11 +609,11 @@ class _Import:
                 flow_control.setdefault(key, []).append(value)
             else:
                 plain.append(line)
-        lists = [f"{key} = [\n    " + ",\n    ".join(values) + ",\n]" for key, values in flow_control.items()]
+        lists = [f"{key} = [\n" + "".join(map(_element, values)) + "]" for key, values in flow_control.items()]
         shared = f'switch.buffer = {{ shared = {{ bytes = "{buffer}B" }} }}\n' if buffer else ""
         degree = min(8, hosts - 1)
         return (
-            '# A switch as SONiC configures it, written by "clearway import sonic". The traffic is an example.\n'
+            f"# A switch as SONiC configures it, {WRITTEN_BY}. The traffic is an example.\n"
             'transport = "dcqcn"\n'
             f'fabric.star = {{ hosts = {hosts}, rate = "{rate}Mbps", '
             f'propagation = "{max(round(metres / LIGHT_M_PER_S * 1e9), 1)}ns" }}\n'
@@ -627,3 +640,13 @@ class _Pool:
 
 def _inline(values: dict[str, str]) -> str:
     return ", ".join(f"{key} = {value}" for key, value in values.items())
+
+
+def _comment(names: str) -> str:
+    """Where an element of a list comes from, as `clearway tune` reads it."""
+    return f"  # {names}" if names else ""
+
+
+def _element(value: str) -> str:
+    value, hash_, names = value.partition("  # ")
+    return f"    {value},{hash_}{names}\n"

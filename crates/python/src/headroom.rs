@@ -1,0 +1,65 @@
+//! The arithmetic of headroom, for `clearway switch check` and `clearway tune`.
+
+use node::mmu::Threshold;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use run::Plan;
+
+use crate::{Scenario, planned};
+
+/// The lossless groups at each port of each switch of `flow_control.mmu`, by arithmetic: what each is given, and what
+/// it needs with frames of up to `frame_bytes` (by default those of the scenario's hosts). Empty under another flow
+/// control.
+#[pyfunction]
+#[pyo3(signature = (scenario, frame_bytes=None))]
+pub(crate) fn headroom<'py>(
+    scenario: &Bound<'py, Scenario>,
+    frame_bytes: Option<u64>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let py = scenario.py();
+    let found = planned(scenario, move |read| {
+        let plan = Plan::new(read)?;
+        let fabric = plan.fabric.clone();
+        let of_port = |(switch, group): (_, link_control::mmu::GroupAtPort)| {
+            let node = fabric.switch_node(switch);
+            let id = fabric.ports[node.index()][group.port.index()];
+            let link = fabric.link(id);
+            let name = |node: units::NodeId| fabric.names[node.index()].clone();
+            (name(node), name(link.to), link.rate.bps(), plan.link_round_trip(id).ps(), group)
+        };
+        Ok(plan.lossless_groups(frame_bytes)?.into_iter().map(of_port).collect::<Vec<_>>())
+    })?;
+    let row = |(switch, neighbour, rate_bps, round_trip_ps, group): (
+        String,
+        String,
+        u64,
+        u64,
+        link_control::mmu::GroupAtPort,
+    )| {
+        let row = PyDict::new(py);
+        let (alpha, threshold) = match group.profile.threshold {
+            Threshold::Dynamic(alpha) => (Some(alpha), None),
+            Threshold::Static(u64::MAX) => (None, None),
+            Threshold::Static(bytes) => (None, Some(bytes)),
+        };
+        row.set_item("role", group.role)?;
+        row.set_item("limit", group.limit())?;
+        row.set_item("switch", switch)?;
+        row.set_item("neighbour", neighbour)?;
+        row.set_item("rate_bps", rate_bps)?;
+        row.set_item("round_trip_ps", round_trip_ps)?;
+        row.set_item("group", group.group)?;
+        row.set_item("queues", group.queues.iter().map(|queue| u32::from(*queue)).collect::<Vec<u32>>())?;
+        row.set_item("table", group.table)?;
+        row.set_item("row", group.row)?;
+        row.set_item("pool", group.pool)?;
+        row.set_item("shared_bytes", group.shared_bytes)?;
+        row.set_item("reserved", group.profile.reserved)?;
+        row.set_item("headroom", group.profile.headroom)?;
+        row.set_item("alpha", alpha)?;
+        row.set_item("threshold", threshold)?;
+        row.set_item("needed", group.needed)?;
+        Ok(row)
+    };
+    found.into_iter().map(row).collect()
+}
