@@ -4,6 +4,7 @@ use node::mmu::Threshold;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use run::Plan;
+use units::{Duration, Rate};
 
 use crate::{Scenario, planned};
 
@@ -62,4 +63,12 @@ pub(crate) fn headroom<'py>(
         Ok(row)
     };
     found.into_iter().map(row).collect()
+}
+
+/// SONiC's formula for headroom, in bytes: two frames, both ways of a cable at 198,000 km/s, and what a neighbour sends
+/// until it stops.
+#[pyfunction]
+pub(crate) fn headroom_by_formula(rate_bps: u64, cable_m: f64, frame_bytes: u64) -> u64 {
+    let told = link_control::pfc::Headroom { cable_m: Some(cable_m), ..Default::default() };
+    told.bytes(Rate::from_bps(rate_bps), Duration::ZERO, frame_bytes)
 }

@@ -328,6 +328,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dissector, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(headroom::headroom, module)?)?;
+    module.add_function(wrap_pyfunction!(headroom::headroom_by_formula, module)?)?;
     module.add_function(wrap_pyfunction!(network::network, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(outside, module)?)?;

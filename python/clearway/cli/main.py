@@ -540,6 +540,7 @@ def report(
 app.add_typer(_cli_new.app, name="new")
 app.add_typer(_cli_switch.app, name="switch")
 _cli_switch.app.command(name="check")(sandboxed(_cli_switch.check))
+_cli_switch.app.command(name="headroom")(sandboxed(_cli_switch.headroom))
 app.command()(sandboxed(advise.advise))
 app.command()(sandboxed(_cli_tune.tune))
 app.command()(trust.trust)

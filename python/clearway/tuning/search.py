@@ -22,6 +22,8 @@ SAME = 0.01
 """Pauses that differ by less than this share of what they were at the start are the same."""
 WORSE = 0.1
 """By how much slowdowns may get worse, and goodput less, unless something else is asked for."""
+OVERHEAD_S = 0.2
+"""Of each run, beside the simulation: it is read, planned and saved."""
 ROUNDS = 2
 SEEDS = 3
 POINTS = 9
@@ -129,7 +131,7 @@ def plan(
     settings = _settings_max(bases[0].knobs, rounds)
     trials = Trials(bases, drawn, Path(), workers)
     cpu = trials.forecast().cpu_seconds or 0.0 if forecast else 0.0
-    return Plan(bases, drawn, settings, cpu * settings * trials.each / trials.lanes)
+    return Plan(bases, drawn, settings, (cpu + OVERHEAD_S) * settings * trials.each / trials.lanes)
 
 
 def _together(bases: Sequence[Base]) -> tuple[Base, ...]:

@@ -153,6 +153,8 @@ class Tuned:
             for of_row in panels:
                 # All panels of a row share an axis, which is known now.
                 of_row[0].set_ylim(bottom=0, top=max(of_row[0].get_ylim()[1], 0.1))
+            panels[-1][0].set_yscale("log")
+            panels[-1][0].set_ylim(bottom=1)
             return picture
 
     def markdown(self) -> str:
