@@ -97,7 +97,7 @@ class _LosslessGroup(TypedDict):
     switch: str
     neighbour: str
     rate_bps: int
-    round_trip_ps: int
+    cable_m: float
     role: int | None
     group: int
     queues: list[int]

@@ -1,10 +1,11 @@
 //! The arithmetic of headroom, for `clearway switch check` and `clearway tune`.
 
+use link_control::mmu::GroupAtPort;
 use node::mmu::Threshold;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use run::Plan;
-use units::{Duration, Rate};
+use units::{Duration, NodeId, Rate, SwitchId};
 
 use crate::{Scenario, planned};
 
@@ -21,34 +22,39 @@ pub(crate) fn headroom<'py>(
     let found = planned(scenario, move |read| {
         let plan = Plan::new(read)?;
         let fabric = plan.fabric.clone();
-        let of_port = |(switch, group): (_, link_control::mmu::GroupAtPort)| {
+        let of_port = |(switch, group): (SwitchId, GroupAtPort)| {
             let node = fabric.switch_node(switch);
-            let id = fabric.ports[node.index()][group.port.index()];
-            let link = fabric.link(id);
-            let name = |node: units::NodeId| fabric.names[node.index()].clone();
-            (name(node), name(link.to), link.rate.bps(), plan.link_round_trip(id).ps(), group)
+            let link = fabric.link(fabric.ports[node.index()][group.port.index()]);
+            let name = |node: NodeId| fabric.names[node.index()].clone();
+            Row { switch: name(node), neighbour: name(link.to), rate: link.rate, group }
         };
         Ok(plan.lossless_groups(frame_bytes)?.into_iter().map(of_port).collect::<Vec<_>>())
     })?;
-    let row = |(switch, neighbour, rate_bps, round_trip_ps, group): (
-        String,
-        String,
-        u64,
-        u64,
-        link_control::mmu::GroupAtPort,
-    )| {
-        let row = PyDict::new(py);
+    found.into_iter().map(|row| row.dict(py)).collect()
+}
+
+/// A lossless group at a port, with names.
+struct Row {
+    switch: String,
+    neighbour: String,
+    rate: Rate,
+    group: GroupAtPort,
+}
+
+impl Row {
+    fn dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let (row, group) = (PyDict::new(py), self.group);
         let (alpha, threshold) = match group.profile.threshold {
             Threshold::Dynamic(alpha) => (Some(alpha), None),
             Threshold::Static(u64::MAX) => (None, None),
             Threshold::Static(bytes) => (None, Some(bytes)),
         };
-        row.set_item("role", group.role)?;
         row.set_item("limit", group.limit())?;
-        row.set_item("switch", switch)?;
-        row.set_item("neighbour", neighbour)?;
-        row.set_item("rate_bps", rate_bps)?;
-        row.set_item("round_trip_ps", round_trip_ps)?;
+        row.set_item("switch", self.switch)?;
+        row.set_item("neighbour", self.neighbour)?;
+        row.set_item("rate_bps", self.rate.bps())?;
+        row.set_item("cable_m", group.cable_m)?;
+        row.set_item("role", group.role)?;
         row.set_item("group", group.group)?;
         row.set_item("queues", group.queues.iter().map(|queue| u32::from(*queue)).collect::<Vec<u32>>())?;
         row.set_item("table", group.table)?;
@@ -61,8 +67,7 @@ pub(crate) fn headroom<'py>(
         row.set_item("threshold", threshold)?;
         row.set_item("needed", group.needed)?;
         Ok(row)
-    };
-    found.into_iter().map(row).collect()
+    }
 }
 
 /// SONiC's formula for headroom, in bytes: two frames, both ways of a cable at 198,000 km/s, and what a neighbour sends

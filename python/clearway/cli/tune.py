@@ -35,7 +35,7 @@ def tune(
     key: Annotated[
         list[str] | None,
         typer.Option(
-            help="What to tune, with a range if you like: headroom, alpha, ecn.min=20KB..400KB, ecn.max, "
+            help="A key to tune, with a range if you like: headroom, alpha, ecn.min=20KB..400KB, ecn.max, "
             "ecn.probability_max, reserved, or one key such as group.1.alpha (repeatable). Default: all but reserved.",
             metavar="KEY[=FROM..TO]",
         ),
@@ -100,6 +100,11 @@ def tune(
                 found.curve().savefig(file, dpi=150)
         if write is not None and found.lossless:
             found.write(write)
+    _answer(found, folder, page, said)
+
+
+def _answer(found: cw.Tuned, folder: Path, page: Path | None, said: Said) -> None:
+    """Prints the answer, and exits by it."""
     said.table(found.table(), "values")
     said.lines(found.said(), "said")
     if found.lossless:

@@ -66,7 +66,7 @@ OF_PORTS = {
     "role",
 }
 WRITTEN_BY = 'written by "clearway import sonic"'
-"""What the first line of a scenario says that was imported."""
+"""Part of the first line of an imported scenario."""
 OTHERS = ("BUFFER", "CABLE", "QUEUE", "SCHEDULER", "WRED", "QOS", "DSCP", "DOT1P", "TC_TO", "PFC", "LOSSLESS")
 """Parts of names of tables that are about buffers and queues: those that are not read are named."""
 
@@ -322,7 +322,7 @@ class _Import:
         return Imported(self.scenario(self.settings()), self.chosen, self.notes)
 
     def settings(self) -> Settings:
-        """What its tables say; `SonicError` names the key that can't be."""
+        """The settings that follow from its tables; `SonicError` names a key that is wrong."""
         mmu: list[str] = []
         maps = self.maps(mmu)
         pools = self.pools(mmu)

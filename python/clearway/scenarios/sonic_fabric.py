@@ -186,7 +186,7 @@ class _Fabric:
         return "".join(tables)
 
     def settings(self, name: str, ports: Sequence[str]) -> Settings:
-        """What a switch is set to, as most of its linked ports are; errors name the switch."""
+        """The settings of a switch: those of most of its linked ports. Errors name the switch."""
         tables = self.tables[self.pattern(name) or ""]
         try:
             settings, notes = sonic.settings_of(tables, self.rows, ports, self.sizes)

@@ -2,7 +2,7 @@
 
 The formula is that of SONiC's design "dynamically headroom calculation": two frames, both ways of the cable, and what a
 neighbour still sends from when a pause arrives until it stops (`flow_control.pfc.headroom`). A table says neither its
-frames nor its cells. What depends on the cable and what does not are told apart by a line through the rows of one rate.
+frames nor its cells. A line through the rows of one rate tells the part that grows with the cable from the rest.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def tables(places: Iterable[Path]) -> list[Table]:
 
 
 def _chip(path: Path, top: Path) -> str:
-    """What `platform_asic` says in the folders above a table, up to the folder that was searched."""
+    """The content of `platform_asic` in the folders above a table, up to the folder that was searched."""
     for folder in path.parents:
         file = folder / "platform_asic"
         if file.is_file():
@@ -149,7 +149,11 @@ def markdown(found: Sequence[Table]) -> str:
     frame = rows(found)
     table = summary(frame)
     distinct = len({table.path.read_bytes() for table in found})
-    lines = [f"{len(found)} tables, {distinct} of them different, with {len(frame):,} rows.", ""]
+    empty = len(found) - frame["table"].nunique()
+    lines = [
+        f"{len(found)} tables, {distinct} of them different and {empty} without a row; {len(frame):,} rows in all.",
+        "",
+    ]
     head = ["chip", "tables", "rows", "median error", "median of \\|error\\|", "worst", "at", "below formula"]
     head += ["cable: times formula", "rest: times formula"]
     lines += marked.table(head, (_cells(str(name), row) for name, row in table.iterrows()))

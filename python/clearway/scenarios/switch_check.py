@@ -1,7 +1,7 @@
 """Arithmetic about switches' configuration, before any run: `clearway switch check`.
 
-The switches are those of `flow_control.mmu`. What a group is given and needs at each port is the simulator's own
-arithmetic, for frames as large as real links carry.
+The switches are those of `flow_control.mmu`. Headroom by port is the simulator's own arithmetic, for
+frames as large as real links carry.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from clearway import _core
 from clearway.programs import outside
-from clearway.scenarios.quantity import LIGHT_M_PER_S, amount
+from clearway.scenarios.quantity import amount
 from clearway.scenarios.scenario import Scenario
 
 FRAME_BYTES = 9_216
@@ -79,7 +79,7 @@ class _Switch:
         seen = set[str]()
         for row in self.rows:
             # Of ports that are alike, the first.
-            kind = str({**_without_names(row), "round_trip_ps": round(row["round_trip_ps"], -3)})
+            kind = str(_without_names(row))
             if kind not in seen:
                 seen.add(kind)
                 yield from self.of_group(row)
@@ -94,7 +94,7 @@ class _Switch:
 
     def of_group(self, row: Row) -> Iterator[Finding]:
         has, needed = row["headroom"], row["needed"]
-        metres = row["round_trip_ps"] / 2e12 * LIGHT_M_PER_S
+        metres = row["cable_m"]
         table = self.mmu["group"][row["table"]] if row["table"] is not None else {}
         if row["row"] is None and "headroom" not in table:
             said = f"headroom {has:,} B follows from the packets of this scenario; frames of {FRAME_BYTES:,} B need"

@@ -4,7 +4,7 @@ The switch is that of `flow_control.mmu`. A *knob* is a setting with a ladder of
 a value for each knob, and is tried with several seeds, and over each scenario that was given. The search has three
 steps.
 
-1. Headroom is as large as arithmetic says that it must be. What happens then is what all else is compared with.
+1. Headroom is as large as arithmetic says that it must be. All else is compared with that.
 2. Each other knob in turn: every fourth value of its ladder, then every second beside the best, then its neighbours.
    This is repeated until a round changes nothing.
 3. Headroom: bisection for the least that loses nothing, since more headroom never loses more.

@@ -1,4 +1,4 @@
-"""What to write, in a scenario and in SONiC's configuration; and which key keeps a switch from being lossless."""
+"""Lines for a scenario and for SONiC's configuration; and the key that keeps a switch from being lossless."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def shortage(base: Base, setting: Setting) -> str:
 
 
 def _short_of(mmu: Mapping[str, Any], ports: Sequence[Any]) -> str:
-    """What a switch lacks; empty if nothing."""
+    """The shortage of a switch; empty if there is none."""
     switch = ports[0]["switch"]
     for pool in mmu.get("pool", []):
         needed = sum(port["needed"] for port in ports if port["pool"] == pool["name"])

@@ -1,4 +1,4 @@
-"""What can be tuned: settings of `flow_control.mmu`, each with a ladder of values."""
+"""Knobs: settings of `flow_control.mmu`, each with a ladder of values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Knob:
     values: tuple[float, ...]
     """The ladder, ascending."""
     now: float
-    """What the scenario has."""
+    """The value in the scenario."""
 
     @property
     def bisected(self) -> bool:
@@ -108,7 +108,7 @@ class Base:
         return tables
 
     def ports(self, setting: Mapping[str, float]) -> list[Any]:
-        """What lossless groups are given and need at each port, by arithmetic."""
+        """Lossless groups by port, with their headroom and the headroom that they need, by arithmetic."""
         return list(_core.headroom(outside.native(self.with_(setting)._core, ARITHMETIC)))
 
     def reserved_bytes(self, setting: Mapping[str, float]) -> float:
@@ -124,7 +124,7 @@ class Base:
 
 
 def based(scenario: Scenario, wanted: Iterable[str] = ()) -> Base:
-    """What can be tuned in a scenario: the knobs that are `wanted` (`alpha`, `group.1.alpha`, `headroom=1KB..80KB`), or
+    """The knobs of a scenario: those that are `wanted` (`alpha`, `group.1.alpha`, `headroom=1KB..80KB`), or
     the usual ones.
     """
     control = scenario.to_dict().get("flow_control")

@@ -32,7 +32,7 @@ POINTS = 9
 
 @dataclass(frozen=True)
 class Plan:
-    """What a search would do."""
+    """A search before it begins."""
 
     bases: tuple[Base, ...]
     seeds: tuple[int, ...]
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed."""
+        """Assumptions."""
         return self.bases[0].notes
 
     def table(self) -> pd.DataFrame:
@@ -117,7 +117,7 @@ def plan(
     workers: int | None = None,
     forecast: bool = True,
 ) -> Plan:
-    """What `tune` would do, without doing it."""
+    """The search that `tune` would make, without a run of it."""
     given = scenarios_of(scenarios)
     if not given:
         raise TuneError("no scenario: name one, or several that have one switch")
@@ -262,7 +262,7 @@ class _Search:
         reserved = min(score.reserved_bytes for score in near)
         near = [score for score in near if score.reserved_bytes <= reserved]
         first = min(near, key=lambda score: score.p99)
-        # What is as good as the present setting does not replace it.
+        # One that is as good as the present setting does not replace it.
         return scores[0] if scores[0] in near and scores[0].p99 <= first.p99 * (1 + SAME) else first
 
     def is_allowed(self, score: Score) -> bool:
@@ -276,7 +276,7 @@ class _Search:
     def headroom(self, best: Score) -> tuple[Score, dict[str, float]]:
         """The least headroom of each kind, by bisection with the others as they were; then all together."""
         least: dict[str, float] = {}
-        # What never pauses says nothing about headroom.
+        # Runs without pauses say nothing about headroom.
         parts = [knob for knob in self.knobs if knob.bisected and best.paused_ms > 0]
         for knob in parts:
             place = knob.values.index(best.setting[knob.key])

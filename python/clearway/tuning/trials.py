@@ -120,7 +120,7 @@ class Trials:
         return len(self.bases) * len(self.seeds)
 
     def forecast(self) -> Forecast:
-        """What one run of each scenario will take: of the most expensive one."""
+        """The cost of one run of the most expensive scenario."""
         found = [base.scenario.forecast(probe_seconds=0.3) for base in self.bases]
         return max(found, key=lambda one: one.cpu_seconds or 0.0)
 

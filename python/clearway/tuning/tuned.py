@@ -1,4 +1,4 @@
-"""What came out of a search: sentences, a table, the curve, a page."""
+"""The result of a search: sentences, a table, the curve, a page."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Tuned:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """What was tuned."""
+        """The knobs."""
         return self.bases[0].knobs
 
     @property
@@ -75,7 +75,7 @@ class Tuned:
         return keys.sonic(self.bases[0], self.setting)
 
     def said(self) -> list[str]:
-        """What was found, in sentences."""
+        """The answer, in sentences."""
         if self.best is None or self.start is None:
             return ["interrupted before the first runs ended: run the same command again to go on"]
         runs = f"{len(self.trials)} runs"

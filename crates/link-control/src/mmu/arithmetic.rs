@@ -17,6 +17,8 @@ pub struct GroupAtPort {
     pub role: Option<usize>,
     /// The port.
     pub port: PortId,
+    /// The length of its cable, in metres.
+    pub cable_m: f64,
     /// The group's number.
     pub group: u8,
     /// The queues of the group's lossless classes.
@@ -29,7 +31,7 @@ pub struct GroupAtPort {
     pub pool: String,
     /// Bytes of the pool that all share: without what is reserved in it.
     pub shared_bytes: u64,
-    /// What it is given.
+    /// Its memory.
     pub profile: Profile,
     /// Bytes of headroom that suffice: what arrives with and after the packet that asks for a pause.
     pub needed: u64,
@@ -102,6 +104,7 @@ impl Config {
                 found.push(GroupAtPort {
                     role: None,
                     port: *port,
+                    cable_m: resolved::cable_m(view, node, *port),
                     group,
                     queues: queues.into_iter().collect(),
                     table,

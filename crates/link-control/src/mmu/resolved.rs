@@ -212,6 +212,12 @@ pub(super) fn groups(
     Ok(profiles)
 }
 
+/// The length of the cable at a port, in metres: what switches take to forward a packet is no part of it.
+pub(super) fn cable_m(view: &LinkView<'_>, node: NodeId, port: PortId) -> f64 {
+    let link = view.fabric.link(view.fabric.ports[node.index()][port.index()]);
+    link.propagation.ps() as f64 / 1e12 * LIGHT_M_PER_S
+}
+
 /// The row for a port's link: of its rate, the shortest that is as long as the cable, or the longest.
 pub(super) fn lookup<'a>(
     rows: &'a [LookupRow],
@@ -224,7 +230,7 @@ pub(super) fn lookup<'a>(
     }
     let node = view.fabric.switch_node(switch);
     let rate = view.rate(node, port);
-    let metres = view.round_trip(node, port).ps() as f64 / 2e12 * LIGHT_M_PER_S;
+    let metres = cable_m(view, node, port);
     let of_rate = || rows.iter().filter(|row| row.rate == rate);
     let by_length = |a: &&LookupRow, b: &&LookupRow| a.cable_m.total_cmp(&b.cable_m);
     // Half a metre of tolerance: delays are written in whole nanoseconds.

@@ -10,8 +10,8 @@ use units::{Bytes, Problem, SwitchId};
 
 use super::{Config, GroupSpec, LevelSpec, Maps, PoolSpec, PortSpec, QueueSpec, Watchdog, resolved};
 
-/// Settings of some switches, in place of all those of `flow_control.mmu`. What is left out here has its default, and
-/// not what `flow_control.mmu` says.
+/// Settings of some switches, in place of all those of `flow_control.mmu`. A key that is left out has its default,
+/// and not the value above.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleSpec {

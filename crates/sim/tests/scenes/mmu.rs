@@ -230,7 +230,7 @@ fn switches_have_the_settings_of_their_role() {
         ))
     };
     let of = |result: &RunResult, from: &str, to: &str| of_link(result, from, to, "pauses");
-    let (small, large) = (roles("100KB"), roles("1900KB"));
+    let (small, large) = (roles("100KB"), roles("1MB"));
     assert!(of(&small, "leaf1", "spine0") > 0, "a small spine pauses the leaves below it");
     assert_eq!((of(&large, "leaf1", "spine0"), of(&large, "host2", "leaf1")), (0, 0));
     for result in [&small, &large] {
