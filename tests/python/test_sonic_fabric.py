@@ -68,7 +68,7 @@ def test_a_fabric_has_the_switches_links_and_names_of_its_configurations(tmp_pat
     roles = {tuple(role["switches"]): role for role in scenario.to_dict()["flow_control"]["mmu"]["role"]}
     assert set(roles) == {("rack-a", "rack-b"), ("spine.1",)}
     pools = {names: role["pool"][0]["bytes"] for names, role in roles.items()}
-    assert pools == {("rack-a", "rack-b"): "12000000B", ("spine.1",): "6000000B"}
+    assert pools == {("rack-a", "rack-b"): "12MB", ("spine.1",): "6MB"}
     ports = cw._core.headroom(scenario._core)  # type: ignore[attr-defined]
     shared = {port["switch"]: port["shared_bytes"] for port in ports}
     assert shared["rack-a"] > 11_000_000 and shared["spine.1"] < 6_000_000
@@ -91,14 +91,15 @@ def test_lldp_says_which_ports_are_linked(tmp_path: Path) -> None:
             }
         )
     )
+    server = {"Ethernet8": {"chassis": {"server2": {}}, "port": {"id": {"value": "eth0"}}}}
     interface = {"Ethernet0": {"chassis": {"spine.1": {}}, "port": {"id": {"value": "Ethernet4"}}}}
     (tmp_path / "b.json").write_text(
-        json.dumps({"lldp": {"interface": [interface, {"eth0": {"chassis": {"oob": {}}}}]}})
+        json.dumps({"lldp": {"interface": [interface, server, {"eth0": {"chassis": {"oob": {}}}}]}})
     )
     out = tmp_path / "fabric.toml"
     lldp = [f"rack-a={tmp_path}/a.json", f"rack-b={tmp_path}/b.json"]
     said = call("import", "sonic", *files, *lldp, "-o", out)
-    assert (said.code == 2 and "at least 2 hosts" in said.err) or said.code == 0, said.err
+    assert said.code == 0, said.err
     graph = (tmp_path / "fabric.txt").read_text()
     assert "# Ethernet0 Ethernet4" in graph and "host server1" in graph and "oob" not in graph
 
@@ -120,7 +121,7 @@ def test_roles_by_asterisk_stand_on_a_topology(tmp_path: Path) -> None:
     assert [role["switches"] for role in roles] == [["leaf0", "leaf1"], ["spine0"]]
     assert any(finding.key.startswith("spine0: ") for finding in switch_check.check(cw.Scenario.load(out)))
     missing = call("import", "sonic", f"leaf*={leaf}", "--topology", topology, "-o", out)
-    assert missing.code == 2 and "spine0: a switch of" in missing.err and "give spine0=FILE" in missing.err
+    assert missing.code == 2 and "spine0: " in missing.err and "give spine0=FILE" in missing.err
 
 
 @pytest.mark.parametrize(

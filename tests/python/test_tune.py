@@ -185,7 +185,7 @@ def test_several_scenarios_are_tuned_for_all_of_them(tmp_path: Path) -> None:
     hard = cw.Scenario.load(EXAMPLE).with_(name="hard")
     found = cw.tune([mild, hard], tmp_path, keys=["alpha"], seeds=1, rounds=1, progress=False)
     assert set(found.trials["scenario"].to_pylist()) == {"mild", "hard"}
-    other = hard.with_({"flow_control": "mmu", "name": "other"})
+    other = hard.with_({"flow_control": {"mmu": {"lossless": [3, 4]}}, "name": "other"})
     with pytest.raises(TuneError, match=r"other: has other tables"):
         plan([mild, other])
 

@@ -1,8 +1,8 @@
 //! The memory of switches as a scenario says it: by port, shared, or as boxes with a certain chip have it.
 //!
 //! Sizes by chip are those that SONiC configures: the largest pool of packets in `sonic-buildimage` (commit 086b03bd,
-//! folder `device`) for boxes with the chip. Vendors' sheets say somewhat more, since a chip keeps some for itself. Absent
-//! are chips without a size there, and chips with packets in memory outside of the chip.
+//! folder `device`) for boxes with the chip. Vendors' sheets say somewhat more, since a chip keeps some for itself.
+//! Absent are chips without a size there, and chips with packets in memory outside of the chip.
 
 use node::Buffer;
 use schemars::JsonSchema;
