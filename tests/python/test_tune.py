@@ -105,7 +105,7 @@ def test_the_search_finds_less_pausing_and_the_headroom_that_it_needs(example: A
     assert counted["lossless_losses"] == 0
     # The snippet is that scenario's.
     text = EXAMPLE.read_text()
-    begin, end = text.index("group = ["), text.index("\nqueue = [")
+    begin, end = text.index("pool = ["), text.index("\nqueue = [")
     again = text[:begin] + found.snippet().partition("\n")[2] + text[end:]
     assert cw.Scenario.from_toml(again).to_dict()["flow_control"] == found.scenario.to_dict()["flow_control"]
 

@@ -15,23 +15,26 @@ from clearway.tuning.knobs import Base, Knob
 from clearway.tuning.trials import Setting
 
 LISTS = ("pool", "group", "queue")
+DEFAULTS = {"xon": "0B", "xon_offset": "0B", "drop": False, "at_departure": False}
+"""Values that a snippet leaves out."""
 
 
 def snippet(base: Base, setting: Setting) -> str:
-    """The tables with these values, to put into a scenario in place of its own."""
+    """The tables with these values, to put into a scenario in place of its own; pools too, which the others name."""
     tables = base.tables(setting)
-    changed = list(dict.fromkeys(knob.key.split(".")[0] for knob in base.knobs))
+    changed = {"pool", *(knob.key.split(".")[0] for knob in base.knobs)}
     lines = ["[flow_control.mmu]"]
     for name in ("pool", "group", "queue", "role"):
-        if name in changed:
-            rows = [f"    {_inline(table)}," for table in tables.get(name, [])]
+        if name in changed and tables.get(name):
+            rows = [f"    {_inline(table)}," for table in tables[name]]
             lines += [f"{name} = [", *rows, "]"]
     return "\n".join(lines) + "\n"
 
 
 def _inline(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_inline(inner)}" for key, inner in value.items()) + " }"
+        said = {key: inner for key, inner in value.items() if key not in DEFAULTS or inner != DEFAULTS[key]}
+        return "{ " + ", ".join(f"{key} = {_inline(inner)}" for key, inner in said.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_inline, value)) + "]"
     return json.dumps(value)
