@@ -265,6 +265,7 @@ def test_sonic_keys_follow_from_an_imported_scenario(tmp_path: Path) -> None:
         ([EXAMPLE, "--key", "alpha=0..1"], "0 is no alpha"),
         ([EXAMPLE, "--key", "ecn.max=1..4"], "ecn.max must be above ecn.min"),
         ([EXAMPLE, "--key", "ecn.probability_max=0.5..2"], "a probability is at most 1"),
+        ([EXAMPLE, "--picture", "x.txt"], "--picture x.txt: name a file that ends in .png"),
         ([EXAMPLE, "--worse", "-3%"], "--worse -3%: write a share"),
         ([EXAMPLE, "--set", "flow_control.mmu.lossless=[]"], "no class of packets is lossless"),
         (["none.toml"], "none.toml"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import clearway as cw
 from clearway.cli.options import FlowControl, Json, Out, Sets, pairs
 from clearway.cli.said import EXIT_AUDIT, EXIT_INTERRUPTED, Said
 from clearway.files.places import check_folder, check_page, held, place_of
+from clearway.files.whole import replace
 
 
 def share_of(text: str) -> float | None:
@@ -74,6 +76,8 @@ def tune(
     from clearway.tuning.search import plan
 
     said, share = Said(json_), share_of(worse)
+    if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--picture {picture}: name a file that ends in .png, .svg or .pdf")
     known = pairs(set_)
     read = [cw.Scenario.load(path, known).with_(flow_control=flow_control) for path in scenarios]
     drawn: Any = seeds if seed is None else list(range(seed, seed + seeds))
@@ -97,7 +101,7 @@ def tune(
         page = found.report(folder / "tune.html") if found.best is not None else None
         for file in (folder / "tune.png", picture):
             if file is not None and found.curves:
-                found.curve().savefig(file, dpi=150)
+                replace(file, partial(found.curve().savefig, format=file.suffix[1:], dpi=110))
         if write is not None and found.lossless:
             found.write(write)
     _answer(found, folder, page, said)
