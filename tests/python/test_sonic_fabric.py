@@ -158,7 +158,7 @@ def test_roles_by_asterisk_stand_on_a_topology(tmp_path: Path) -> None:
 def test_what_is_no_fabric_is_refused_with_the_switch(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
     said = call("import", "sonic", *_fabric(tmp_path, **changed), "--lookup", LOOKUP, "-o", tmp_path / "fabric.toml")
     assert said.code == 2 and words in said.err, said.err
-    assert not (tmp_path / "fabric.toml").exists()
+    assert not (tmp_path / "fabric.toml").exists() and not (tmp_path / "fabric.txt").exists()
 
 
 def test_names_are_for_all_files_or_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
@@ -122,10 +123,14 @@ def _fabric(
     place = graph_of(out)
     name = place.name if topology is None else str(topology.absolute())
     found = sonic_fabric.read(configs, name, topology, lookup, sizes)
+    # Both are checked before either is written.
+    with tempfile.TemporaryDirectory() as beside:
+        if found.graph is not None:
+            (Path(beside) / name).write_text(found.graph, encoding="utf-8")
+        cw.Scenario.from_toml(found.toml, str(out), beside).check()
     if found.graph is not None:
         graph = found.graph
         replace(place, lambda part: part.write_text(graph, encoding="utf-8"))
-    cw.Scenario.from_toml(found.toml, str(out), out.parent).check()
     replace(out, lambda part: part.write_text(found.toml, encoding="utf-8"))
     for note in found.notes:
         said.line(f"not modelled: {note}" if "not modelled" not in note else note, {})

@@ -182,7 +182,7 @@ def _import(said: Said) -> Needs:
 
     files, out = named_of(said["files"]), said["out"]
     beside = [graph_of(out)] if any(name for name, _ in files) and said.get("topology") is None else []
-    reads = [*(path for _, path in files), *_given(said.get("lookup"), said.get("topology")), *beside]
+    reads = [*(path for _, path in files), *_given(said.get("lookup"), said.get("topology"))]
     return Needs(reads=reads, files=[out, *beside])
 
 
