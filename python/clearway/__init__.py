@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from clearway.sweeps.points import Point
     from clearway.sweeps.result import SweepResult
     from clearway.sweeps.sweep import Sweep, sweep
+    from clearway.tuning.search import tune
+    from clearway.tuning.tuned import Tuned
 
 __all__ = [
     "Address",
@@ -84,6 +86,7 @@ __all__ = [
     "SweepResult",
     "Table",
     "Training",
+    "Tuned",
     "Undelivered",
     "__version__",
     "advise",
@@ -111,6 +114,7 @@ __all__ = [
     "sustain",
     "sweep",
     "trust",
+    "tune",
     "workloads",
 ]
 
@@ -149,6 +153,8 @@ _PLACES = {
     "scenarios.listings": ("fabrics", "schema", "schemes", "workloads"),
     "scenarios.scenario": ("Scenario",),
     "sweeps": ("Point", "Sweep", "SweepResult", "sweep"),
+    "tuning.search": ("tune",),
+    "tuning.tuned": ("Tuned",),
 }
 
 

@@ -46,6 +46,8 @@ __all__ = [
     "harmony_queue_max",
     "harmony_queueing_delay_max",
     "harmony_slot_efficiency",
+    "headroom",
+    "headroom_by_formula",
     "inspect",
     "live",
     "live_bench",
@@ -90,6 +92,25 @@ class _Scheme(TypedDict):
     compared: bool
     beside: str
     rejects: bool
+
+class _LosslessGroup(TypedDict):
+    switch: str
+    neighbour: str
+    rate_bps: int
+    cable_m: float
+    role: int | None
+    group: int
+    queues: list[int]
+    table: int | None
+    row: int | None
+    pool: str
+    shared_bytes: int
+    reserved: int
+    headroom: int
+    alpha: float | None
+    threshold: int | None
+    limit: int
+    needed: int
 
 class _Foreseen(TypedDict):
     hosts: int
@@ -250,6 +271,8 @@ class Scenario:
     def ports(self) -> tuple[int, list[tuple[int, int, int, float, int | None, bool]]]: ...
     def foresee(self, probe_cpu_s: float, memory_bytes_max: int | None) -> _Foreseen: ...
 
+def headroom(scenario: Scenario, frame_bytes: int | None = None) -> list[_LosslessGroup]: ...
+def headroom_by_formula(rate_bps: int, cable_m: float, frame_bytes: int) -> int: ...
 def schemes() -> list[_Scheme]: ...
 def workloads() -> list[dict[str, str | float]]: ...
 def aq_table_bytes(aqs: int) -> int: ...

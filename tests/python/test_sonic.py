@@ -140,7 +140,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path) -> None:
 
 
 def _doubts(found: sonic.Imported) -> list[str]:
-    checked = switch_check.check(tomllib.loads(found.toml))
+    checked = switch_check.check(cw.Scenario.from_toml(found.toml))
     return [f"{finding.key}: {finding.said}" for finding in checked if not finding.fine]
 
 

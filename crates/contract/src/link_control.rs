@@ -38,6 +38,16 @@ pub trait LinkScheme {
         None
     }
 
+    /// The memory of a switch, if it has settings of its own for that; otherwise it is as `switch.buffer` says.
+    fn memory(&self, _view: &LinkView<'_>, _switch: SwitchId) -> Option<Bytes> {
+        None
+    }
+
+    /// The largest of these.
+    fn memory_max(&self) -> Option<Bytes> {
+        None
+    }
+
     /// Its part of a switch that it has been checked on.
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline>;
 

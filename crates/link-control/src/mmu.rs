@@ -10,11 +10,14 @@
 //! and numbers say nothing about urgency: `schedule` lists queues in the order of service. Classes are the simulator's:
 //! what a transport calls `class`. [`Maps`] says which traffic class, queue and group each has.
 //!
-//! All ports of all switches have the same settings, but for headroom, which may depend on a link's rate and length.
+//! All ports of a switch have the same settings, but for headroom, which may depend on a link's rate and length; and so
+//! have all switches, but those that have a role of their own ([`RoleSpec`]).
 //! Deliberately absent: colours, since nothing meters packets; averaged queue lengths; and timeouts of pauses, which
 //! hold until they are lifted.
 
+mod arithmetic;
 mod resolved;
+mod role;
 mod switch;
 mod watch;
 
@@ -26,9 +29,11 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, PortId, Problem, Rate, SwitchId};
 
 use crate::pfc;
+pub use arithmetic::GroupAtPort;
 use contract::link_control::{LinkScheme, LinkView};
 use contract::{About, Compared, HeaderFormat, headers_of};
 use resolved::Resolved;
+pub use role::RoleSpec;
 
 /// Configuration of a switch's pools, groups, queues and classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +61,10 @@ pub struct Config {
     /// A watchdog for queues that a neighbour has paused for long. Default: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<Watchdog>,
+    /// Settings of some switches in place of these, by the switches' names: of leaves, of spines. Default: all switches
+    /// have these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub role: Vec<RoleSpec>,
 }
 
 /// The side on which a pool counts packets.
@@ -307,6 +316,7 @@ impl Default for Config {
             schedule: Vec::new(),
             maps: Maps::default(),
             watchdog: None,
+            role: Vec::new(),
         }
     }
 }
@@ -331,25 +341,38 @@ impl LinkScheme for Config {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        resolved::check(self)
+        resolved::check(self)?;
+        self.check_roles()
     }
 
     fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
-        Resolved::new(self, view, switch).map(|_| ())
+        self.check_names(view, switch)?;
+        let (config, own) = self.at(view, switch);
+        Resolved::new(&config, &own, switch).map(|_| ()).map_err(|problem| self.placed(view, switch, problem))
     }
 
     fn doubt(&self, view: &LinkView<'_>, switch: SwitchId) -> Option<Problem> {
-        resolved::doubt(self, view, switch)
+        let (config, own) = self.at(view, switch);
+        resolved::doubt(&config, &own, switch).map(|problem| self.placed(view, switch, problem))
     }
 
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
-        let resolved = Resolved::new(self, view, switch).expect("it has been checked on this switch");
+        let (config, own) = self.at(view, switch);
+        let resolved = Resolved::new(&config, &own, switch).expect("it has been checked on this switch");
         let ports = view.fabric.ports[view.fabric.switch_node(switch).index()].len();
-        Box::new(switch::SwitchPart::new(resolved, ports, self.watchdog))
+        Box::new(switch::SwitchPart::new(resolved, ports, config.watchdog))
+    }
+
+    fn memory(&self, view: &LinkView<'_>, switch: SwitchId) -> Option<Bytes> {
+        self.role[self.role_of(view, switch)?].buffer
+    }
+
+    fn memory_max(&self) -> Option<Bytes> {
+        self.role.iter().filter_map(|role| role.buffer).max()
     }
 
     fn held_classes(&self) -> u8 {
-        resolved::lossless_classes(self)
+        self.every().fold(0, |classes, config| classes | resolved::lossless_classes(&config))
     }
 
     fn pools_buffer(&self) -> bool {
@@ -357,7 +380,7 @@ impl LinkScheme for Config {
     }
 
     fn marks(&self) -> bool {
-        self.queue.iter().any(|queue| queue.ecn.is_some())
+        self.every().any(|config| config.queue.iter().any(|queue| queue.ecn.is_some()))
     }
 
     fn schedules(&self) -> bool {
@@ -365,10 +388,18 @@ impl LinkScheme for Config {
     }
 
     fn keeps_time(&self) -> bool {
-        self.watchdog.is_some() || self.queue.iter().any(|queue| queue.max_rate.is_some())
+        let keeps = |config: &Config| config.watchdog.is_some() || config.queue.iter().any(|of| of.max_rate.is_some());
+        self.every().any(|config| keeps(&config))
     }
 
-    fn nic_control(&self, view: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
-        Some(pfc::nic_part(view, host, resolved::lossless_classes(self), pfc::Config::default().resume_offset))
+    /// A NIC answers to the classes that are lossless at its switch.
+    fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
+        let link = view.fabric.ports[view.fabric.host_node(host).index()][port.index()];
+        let switch = view.fabric.as_switch(view.fabric.link(link).to);
+        let lossless = match switch {
+            Some(switch) => resolved::lossless_classes(&self.at(view, switch).0),
+            None => self.held_classes(),
+        };
+        Some(pfc::nic_part(view, host, lossless, pfc::Config::default().resume_offset))
     }
 }

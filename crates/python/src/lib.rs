@@ -9,6 +9,7 @@ mod dcpim;
 mod estimate;
 mod exchange;
 mod harmony;
+mod headroom;
 mod job;
 mod machines;
 mod maze;
@@ -326,6 +327,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(r2c2::r2c2_recompute_times, module)?)?;
     module.add_function(wrap_pyfunction!(dissector, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(headroom::headroom, module)?)?;
+    module.add_function(wrap_pyfunction!(headroom::headroom_by_formula, module)?)?;
     module.add_function(wrap_pyfunction!(network::network, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(outside, module)?)?;

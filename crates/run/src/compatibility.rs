@@ -230,6 +230,22 @@ const ADVICE: &[Rule<OfRun>] = &[
          them",
     ),
     rule(
+        "switch.levels",
+        levels_beside_schedule,
+        "has no effect: {0} serves queues in an order of its own; delete it, and write flow_control.{0}.schedule",
+    ),
+    rule(
+        "switch.overflow",
+        overflow_beside_pools,
+        "has no effect: a packet that finds no room in the pools of {0} is lost; delete it",
+    ),
+    rule(
+        "switch.buffer",
+        alpha_beside_pools,
+        "has an alpha without effect: {0} divides memory by settings of its own; delete it, and write \
+         flow_control.{0}.queue",
+    ),
+    rule(
         "switch.early_drop",
         queues_beside_early_drop,
         "has no effect, because {0} replaces the queues of switches; delete it",
@@ -541,6 +557,27 @@ fn queues_beside_classes(facts: &Facts<'_>) -> Found {
 fn queues_beside_early_drop(facts: &Facts<'_>) -> Found {
     let index = facts.brings_all_queues()?;
     if facts.scenario.switch.early_drop { found![facts.name(index)] } else { None }
+}
+
+/// The name of a flow control that divides memory and serves queues by settings of its own.
+fn scheduler(facts: &Facts<'_>) -> Option<&'static str> {
+    let control = &facts.scenario.flow_control;
+    control.as_scheme().filter(|scheme| scheme.schedules()).map(|_| control.name())
+}
+
+fn levels_beside_schedule(facts: &Facts<'_>) -> Found {
+    let name = scheduler(facts)?;
+    if facts.scenario.switch.levels.is_empty() { None } else { found![name] }
+}
+
+fn overflow_beside_pools(facts: &Facts<'_>) -> Found {
+    let name = scheduler(facts)?;
+    if facts.scenario.switch.overflow.is_some() { found![name] } else { None }
+}
+
+fn alpha_beside_pools(facts: &Facts<'_>) -> Found {
+    let name = scheduler(facts)?;
+    if matches!(facts.scenario.switch.buffer, Buffer::Shared { alpha: Some(_), .. }) { found![name] } else { None }
 }
 
 fn fails(scenario: &Scenario) -> Found {

@@ -1,5 +1,6 @@
 //! From a scenario to everything that a run needs, before anything has run.
 
+mod headroom;
 mod reserved;
 mod shares;
 mod timers;
@@ -288,6 +289,18 @@ impl Plan {
         self.fabric.links.iter().map(|link| network.hop_bdp_bytes(link.from, link.from_port)).collect()
     }
 
+    /// The settings of a switch: those of all, with the memory of its own if it has any.
+    fn settings_of(&self, switch: SwitchId) -> Arc<Settings> {
+        let own = self.scenario.flow_control.as_scheme().and_then(|control| control.memory(&self.link_view(), switch));
+        own.map_or_else(
+            || self.settings.clone(),
+            |bytes| {
+                let buffer = Buffer::Shared { bytes, alpha: None };
+                Arc::new(Settings { buffer, ..(*self.settings).clone() })
+            },
+        )
+    }
+
     /// A switch's part of the flow control, or the queues that a transport brings.
     fn flow_control(&self, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         if let Some(index) = self.queueing {
@@ -454,7 +467,7 @@ impl Plan {
             self.fabric.ports[node.index()].iter().map(port).collect(),
             self.routes.clone(),
             self.balancing.iter().copied().enumerate().map(balancer).collect(),
-            self.settings.clone(),
+            self.settings_of(id),
             Stream::new(seed, u64::from(id.0), "mark"),
             self.switch_part(id).expect("checked when the plan was made"),
         );
@@ -507,13 +520,15 @@ fn network(
 /// The most bytes that wait for one port.
 fn waiting_bytes_max(scenario: &Scenario, fabric: &Fabric, buffer: Buffer) -> u64 {
     let pools = scenario.flow_control.as_scheme().is_some_and(|control| control.pools_buffer());
-    match buffer {
+    let own = scenario.flow_control.as_scheme().and_then(|control| control.memory_max()).map_or(0, Bytes::get);
+    let of_all = match buffer {
         Buffer::PerPort { bytes } if pools => {
             let ports = (0..fabric.switches).map(|id| fabric.ports[fabric.switch_node(SwitchId(id)).index()].len());
             bytes.get().saturating_mul(ports.max().unwrap_or(1) as u64)
         }
         buffer => buffer.port_bytes_max(),
-    }
+    };
+    of_all.max(own)
 }
 
 /// The transport that has the first classes for itself, what it guarantees, and the room that switches have for that.

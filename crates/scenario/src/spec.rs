@@ -8,6 +8,7 @@ mod bounds;
 mod check;
 mod custom;
 mod differ;
+mod memory;
 mod outside;
 mod read;
 mod resubmit;
@@ -28,6 +29,7 @@ use workload::{Job, Traffic};
 use crate::{DecompositionSpec, EntitySpec, LiveSpec};
 
 pub use custom::Programs;
+use memory::MemorySpec;
 pub use outside::{CrateSpec, Crates, outside};
 pub use read::{ScenarioError, Source, read};
 pub use resubmit::{Carriers, ResubmitPolicy};
@@ -384,7 +386,10 @@ impl LinkSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchSpec {
-    /// How a switch's memory is divided among ports and classes. Default: 500kB for each port.
+    /// How a switch's memory is divided among ports and classes, or the name of a chip: shared memory as boxes with it
+    /// have. Default: 500kB for each port.
+    #[serde(deserialize_with = "memory::read")]
+    #[schemars(with = "MemorySpec")]
     pub buffer: Buffer,
     /// What a switch does with a packet that finds no room. Default: what the transports ask for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 # Commands by task, in the order of a first use; those that are not named here come last.
 TASKS = {
     "Start": ("init", "check", "run", "compare"),
-    "Decide": ("advise", "sweep", "sustain", "switch", "against"),
+    "Decide": ("advise", "sweep", "sustain", "switch", "tune", "against"),
     "Look into a result": ("explain", "inspect", "view", "report", "trace", "pcap"),
     "Go on otherwise": ("fork", "bisect"),
     "Real packets": ("live", "aq"),

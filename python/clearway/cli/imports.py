@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +15,7 @@ from clearway.cli.options import Json
 from clearway.cli.said import Said
 from clearway.files.places import check_folder
 from clearway.files.whole import replace
-from clearway.scenarios import sonic
+from clearway.scenarios import sonic, sonic_fabric
 
 
 class Format(str, Enum):
@@ -48,27 +50,97 @@ def sizes_of(given: list[str] | None) -> dict[str, int]:
 
 def import_(
     format_: Annotated[Format, typer.Argument(help="The tool that the files are for.", metavar="FORMAT")],
-    files: Annotated[list[Path], typer.Argument(help="Configurations, such as config_db.json.", metavar="FILE...")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Configurations, such as config_db.json; with names if of several switches: leaf0=FILE 'spine*=FILE'.",
+            metavar="[NAME=]FILE...",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The scenario, such as switch.toml.", metavar="FILE")],
     lookup: Lookup = None,
     ports: Ports = None,
     size: Sizes = None,
+    topology: Annotated[
+        Path | None,
+        typer.Option(help="Nodes and links of several switches, as fabric.file has them.", metavar="FILE"),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Write a scenario of a switch's configuration: buffers, priority groups, queues, maps, weights and marks.
 
-    `clearway import sonic config_db.json -o switch.toml` reads SONiC's. A key that is not modelled is named.
+    `clearway import sonic config_db.json -o switch.toml` reads SONiC's. A key that is not modelled is named. With
+    names, `clearway import sonic leaf0=leaf0.json spine0=spine0.json -o fabric.toml`, it is a fabric of those switches.
+    Which ports are linked follows from DEVICE_NEIGHBOR, from LLDP's tables given in the same way, or from --topology.
     """
     said = Said(json_)
     if out.is_dir():
         raise IsADirectoryError(f"--out {out}: it is a folder; name a file, such as {out / 'switch.toml'}")
     check_folder(out.parent)
-    found = sonic.read(files, lookup, ports.split(",") if ports else (), sizes_of(size))
+    if any(name for name, _ in named_of(files)):
+        if ports:
+            raise ValueError("--ports: is of one switch; of several, the ports that are linked are meant")
+        _fabric(named_of(files), out, topology, lookup, sizes_of(size), said)
+        return
+    if topology is not None:
+        raise ValueError("--topology: needs the names of switches: leaf0=FILE 'spine*=FILE'")
+    paths = [path for _, path in named_of(files)]
+    found = sonic.read(paths, lookup, ports.split(",") if ports else (), sizes_of(size))
     cw.Scenario.from_toml(found.toml, str(out))
     replace(out, lambda part: part.write_text(found.toml, encoding="utf-8"))
     for note in found.notes:
         said.line(f"not modelled: {note}" if "not modelled" not in note else note, {})
     said.line(f"written: {out} ({len(found.ports)} ports alike)", {"written": str(out), "notes": found.notes})
+    said.end()
+
+
+def named_of(files: Iterable[str]) -> list[tuple[str, Path]]:
+    """Files with the names of switches before them; empty names where there are none."""
+    found = []
+    for text in files:
+        name, equals, path = text.partition("=")
+        found.append((name, Path(path)) if equals and name and path and "/" not in name else ("", Path(text)))
+    names = [name for name, _ in found]
+    if any(names) and not all(names):
+        bare = next(path for name, path in found if not name)
+        raise ValueError(f"{bare}: has no name before it, and others have; write NAME={bare}")
+    return found
+
+
+def graph_of(out: Path) -> Path:
+    """The file of nodes and links beside a scenario."""
+    return out.with_suffix(".txt")
+
+
+def _fabric(
+    configs: list[tuple[str, Path]],
+    out: Path,
+    topology: Path | None,
+    lookup: Path | None,
+    sizes: dict[str, int],
+    said: Said,
+) -> None:
+    place = graph_of(out)
+    name = place.name if topology is None else str(topology.absolute())
+    found = sonic_fabric.read(configs, name, topology, lookup, sizes)
+    # Both are checked before either is written.
+    with tempfile.TemporaryDirectory() as beside:
+        if found.graph is not None:
+            (Path(beside) / name).write_text(found.graph, encoding="utf-8")
+        cw.Scenario.from_toml(found.toml, str(out), beside).check()
+    if found.graph is not None:
+        graph = found.graph
+        replace(place, lambda part: part.write_text(graph, encoding="utf-8"))
+    replace(out, lambda part: part.write_text(found.toml, encoding="utf-8"))
+    for note in found.notes:
+        said.line(f"not modelled: {note}" if "not modelled" not in note else note, {})
+    if found.graph is not None:
+        said.place("links", place)
+    switches = ", ".join(found.switches[:4]) + (", ..." if len(found.switches) > 4 else "")
+    said.line(
+        f"written: {out} ({len(found.switches)} switches: {switches})",
+        {"written": str(out), "notes": found.notes, "switches": found.switches},
+    )
     said.end()
 
 

@@ -30,6 +30,7 @@ from clearway.cli import new as _cli_new
 from clearway.cli import pcap as _cli_pcap
 from clearway.cli import switch as _cli_switch
 from clearway.cli import trace as _cli_trace
+from clearway.cli import tune as _cli_tune
 from clearway.cli.help import App
 from clearway.cli.options import (
     FlowControl,
@@ -539,7 +540,9 @@ def report(
 app.add_typer(_cli_new.app, name="new")
 app.add_typer(_cli_switch.app, name="switch")
 _cli_switch.app.command(name="check")(sandboxed(_cli_switch.check))
+_cli_switch.app.command(name="headroom")(sandboxed(_cli_switch.headroom))
 app.command()(sandboxed(advise.advise))
+app.command()(sandboxed(_cli_tune.tune))
 app.command()(trust.trust)
 app.command()(paper.paper)
 app.command()(sandboxed(live.live))

@@ -178,13 +178,35 @@ def _job(said: Said) -> Needs:
 
 
 def _import(said: Said) -> Needs:
-    return Needs(reads=[*said["files"], *_given(said.get("lookup"))], files=[said["out"]])
+    from clearway.cli.imports import graph_of, named_of
+
+    files, out = named_of(said["files"]), said["out"]
+    beside = [graph_of(out)] if any(name for name, _ in files) and said.get("topology") is None else []
+    reads = [*(path for _, path in files), *_given(said.get("lookup"), said.get("topology"))]
+    return Needs(reads=reads, files=[out, *beside])
 
 
 def _switch_check(said: Said) -> Needs:
     file = said["file"]
     toml = [file] if file.suffix == ".toml" else []
     return Needs(toml=toml, reads=[*_given(said.get("lookup")), *([] if toml else [file])])
+
+
+def _switch_headroom(said: Said) -> Needs:
+    files = _given(said.get("out"), said.get("write"))
+    return Needs(reads=[*said["places"], *_given(said.get("write"))], files=files)
+
+
+def _tune(said: Said) -> Needs:
+    scenarios = said["scenarios"]
+    return Needs(
+        toml=scenarios,
+        sets=pairs(said.get("set_")),
+        reads=_given(said.get("write")),
+        folders=[] if said.get("dry_run") else [said.get("out") or place_of(scenarios, "-tune")],
+        files=_given(said.get("picture"), said.get("write")),
+        workers=True,
+    )
 
 
 def _against(said: Said) -> Needs:
@@ -213,7 +235,9 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "sustain": _sustain,
     "sweep": _sweep,
     "switch check": _switch_check,
+    "switch headroom": _switch_headroom,
     "trace": _trace,
+    "tune": _tune,
     "view": _view,
 }
 SCENARIOS = frozenset(
@@ -230,6 +254,7 @@ SCENARIOS = frozenset(
         "sustain",
         "sweep",
         "switch check",
+        "tune",
     }
 )
 """The commands that read scenarios."""

@@ -10,15 +10,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearway import _core
 from clearway.scenarios.quantity import LIGHT_M_PER_S
 
 BYTES_MAX = 64 << 20
 """Larger files are no configurations of switches."""
+FRAME_BYTES = 9_216
+"""The largest frame that is assumed on links."""
 BUFFER_MAX = 2**32 - 1
 CLASSES = range(8)
 # Tables that are read, with the fields that mean something here; "*" for all.
@@ -62,6 +65,8 @@ OF_PORTS = {
     "tpid",
     "role",
 }
+WRITTEN_BY = 'written by "clearway import sonic"'
+"""Part of the first line of an imported scenario."""
 OTHERS = ("BUFFER", "CABLE", "QUEUE", "SCHEDULER", "WRED", "QOS", "DSCP", "DOT1P", "TC_TO", "PFC", "LOSSLESS")
 """Parts of names of tables that are about buffers and queues: those that are not read are named."""
 
@@ -86,13 +91,28 @@ def read(
     sizes: Mapping[str, int] | None = None,
 ) -> Imported:
     """Reads configurations, of which later ones add to earlier ones."""
+    rows = lookup_of(lookup) if lookup is not None else []
+    return _Import(tables_of(files), rows, list(ports), dict(sizes or {})).imported()
+
+
+def settings_of(
+    tables: dict[str, dict[str, Any]], rows: list[LookupRow], ports: Iterable[str], sizes: dict[str, int]
+) -> tuple[Settings, list[str]]:
+    """A switch's settings, as most of these ports have them (or most of all), and what is not modelled."""
+    known = _Import(tables, rows, [], sizes)
+    chosen = [port for port in ports if port in known.all]
+    switch = _Import(tables, rows, chosen, sizes) if chosen else known
+    return switch.settings(), switch.notes
+
+
+def tables_of(files: Iterable[Path]) -> dict[str, dict[str, Any]]:
+    """The tables of several files, of which later ones add to earlier ones."""
     tables: dict[str, dict[str, Any]] = {}
     for file in files:
         for name, table in _load(file).items():
             if isinstance(table, dict):
                 tables.setdefault(name, {}).update(table)
-    rows = [] if lookup is None else _lookup(lookup)
-    return _Import(tables, rows, list(ports), dict(sizes or {})).imported()
+    return tables
 
 
 def _load(file: Path) -> dict[str, Any]:
@@ -110,7 +130,7 @@ def _load(file: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Row:
+class LookupRow:
     """A row of `pg_profile_lookup.ini`."""
 
     speed: int
@@ -122,7 +142,8 @@ class _Row:
     xon_offset: int
 
 
-def _lookup(file: Path) -> list[_Row]:
+def lookup_of(file: Path) -> list[LookupRow]:
+    """The rows of `pg_profile_lookup.ini`."""
     rows = []
     text = file.read_text(encoding="utf-8", errors="replace")[:BYTES_MAX]
     for number, line in enumerate(text.splitlines(), 1):
@@ -133,19 +154,23 @@ def _lookup(file: Path) -> list[_Row]:
         if len(words) not in (6, 7):
             raise SonicError(f"{place}: {line.strip()!r} is not speed, cable, size, xon, xoff, threshold, xon_offset")
         speed, cable, *numbers = words
-        values = [_whole(place, word) for word in numbers]
-        rows.append(_Row(_whole(place, speed), _metres(place, cable), *values, *([0] if len(words) == 6 else [])))
+        values = [whole_of(place, word) for word in numbers]
+        rows.append(
+            LookupRow(whole_of(place, speed), metres_of(place, cable), *values, *([0] if len(words) == 6 else []))
+        )
     return rows
 
 
-def _whole(key: str, value: object) -> int:
+def whole_of(key: str, value: object) -> int:
+    """A whole number; `SonicError` with the key if it is none."""
     try:
         return int(str(value))
     except ValueError:
         raise SonicError(f"{key}: {value!r} is not a whole number") from None
 
 
-def _metres(key: str, value: object) -> float:
+def metres_of(key: str, value: object) -> float:
+    """A length such as 40m, in metres; `SonicError` with the key if it is none."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)m", str(value).strip())
     if found is None or float(found[1]) > 1_000_000:
         raise SonicError(f"{key}: {value!r} is not a length up to 1000000m, such as 40m")
@@ -159,7 +184,7 @@ def _name(value: object) -> str:
 
 def _numbers(key: str, text: str) -> range:
     first, _, last = text.partition("-")
-    found = range(_whole(key, first), _whole(key, last or first) + 1)
+    found = range(whole_of(key, first), whole_of(key, last or first) + 1)
     if not found or found.start < 0 or found.stop > 64:
         raise SonicError(f"{key}: {text!r} is not a number or a range of numbers, such as 3-4")
     return found
@@ -180,9 +205,28 @@ class _Port:
         return (*(tuple(sorted(part.items(), key=str)) for part in parts), self.limits)
 
 
+@dataclass(frozen=True)
+class Settings:
+    """A switch's settings, as TOML."""
+
+    plain: tuple[str, ...]
+    """Keys and values of `flow_control.mmu`, a line each."""
+    lists: Mapping[str, Sequence[str]]
+    """Elements of its lists of tables."""
+    buffer: int
+    """Bytes of all memory; 0 if no pool says."""
+
+    def lines(self) -> list[str]:
+        """The same below a table's name."""
+        lists = [f"{key} = [\n" + "".join(map(_element, values)) + "]" for key, values in self.lists.items()]
+        return [*self.plain, *lists]
+
+
 class _Import:
+    """A switch's tables, and the ports of it that are meant."""
+
     def __init__(
-        self, tables: dict[str, dict[str, Any]], rows: list[_Row], chosen: list[str], sizes: dict[str, int]
+        self, tables: dict[str, dict[str, Any]], rows: list[LookupRow], chosen: list[str], sizes: dict[str, int]
     ) -> None:
         self.tables, self.rows, self.sizes, self.notes = tables, rows, sizes, list[str]()
         self.name_unread()
@@ -274,6 +318,11 @@ class _Import:
         return most
 
     def imported(self) -> Imported:
+        """A scenario with this one switch."""
+        return Imported(self.scenario(self.settings()), self.chosen, self.notes)
+
+    def settings(self) -> Settings:
+        """The settings that follow from its tables; `SonicError` names a key that is wrong."""
         mmu: list[str] = []
         maps = self.maps(mmu)
         pools = self.pools(mmu)
@@ -290,7 +339,15 @@ class _Import:
                 f"BUFFER_POOL|{largest.name}|size: pools of {buffer:,} bytes together; a simulated switch has "
                 "4GB at most, and virtual output queues in memory outside of the chip are not modelled"
             )
-        return Imported(self.scenario(mmu, buffer if ingress else 0), self.chosen, self.notes)
+        lists: dict[str, list[str]] = {}
+        plain = []
+        for line in mmu:
+            key, _, value = line.partition(" = ")
+            if key in ("pool", "group", "queue", "port"):
+                lists.setdefault(key, []).append(value)
+            else:
+                plain.append(line)
+        return Settings(tuple(plain), lists, buffer if ingress else 0)
 
     # The tables, one function each. -------------------------------------------------------------------------------
 
@@ -307,7 +364,7 @@ class _Import:
             if reference in named:
                 entries = self.entry(table, named[reference], f"PORT_QOS_MAP|{self.chosen[0]}|{reference}")
                 place = f"{table}|{named[reference]}"
-                numbers = {_whole(place, k): _whole(f"{place}|{k}", v) for k, v in entries.items()}
+                numbers = {whole_of(place, k): whole_of(f"{place}|{k}", v) for k, v in entries.items()}
                 for number, value in numbers.items():
                     if not (0 <= number < 64 and 0 <= value < 64):
                         raise SonicError(f"{place}|{number}: {value} is not a number from 0 to 63")
@@ -318,7 +375,7 @@ class _Import:
         if "dscp_to_tc" in found:
             found["dscp"] = [self.dscp_of(found["dscp_to_tc"], label) for label in CLASSES]
         lossless = [
-            _whole("PORT_QOS_MAP|*|pfc_enable", word) for word in named.get("pfc_enable", "").split(",") if word
+            whole_of("PORT_QOS_MAP|*|pfc_enable", word) for word in named.get("pfc_enable", "").split(",") if word
         ]
         found["lossless"] = lossless
         mmu.append(f"lossless = {lossless}")
@@ -346,9 +403,9 @@ class _Import:
                     f"{place}|size: is not there, since this switch works it out itself (the dynamic buffer model); "
                     f"give it with --size {name}=BYTES"
                 )
-            size = self.sizes.get(name, _whole(f"{place}|size", values.get("size", 0)))
+            size = self.sizes.get(name, whole_of(f"{place}|size", values.get("size", 0)))
             sides = ("ingress", "egress") if kind == "both" else (kind,)
-            shared = _whole(f"{place}|xoff", values.get("xoff", 0))
+            shared = whole_of(f"{place}|xoff", values.get("xoff", 0))
             pools[name] = _Pool(name, size, shared, sides, str(values.get("mode", "dynamic")))
         covered = self.covered()
         for pool in pools.values():
@@ -372,7 +429,9 @@ class _Import:
         found = Counter[str]()
         for group, name in self.port.groups.items():
             values = self.table("BUFFER_PROFILE").get(name, {})
-            size, xon, xoff = (_whole(f"BUFFER_PROFILE|{name}", values.get(key, 0)) for key in ("size", "xon", "xoff"))
+            size, xon, xoff = (
+                whole_of(f"BUFFER_PROFILE|{name}", values.get(key, 0)) for key in ("size", "xon", "xoff")
+            )
             if xoff and size >= xon + xoff and group in CLASSES:
                 found[_name(values.get("pool"))] += ports * xoff
         lossless = sum(group not in self.port.groups for group in self.lossless_groups())
@@ -382,10 +441,10 @@ class _Import:
 
     def lossless_groups(self) -> list[int]:
         words = [word for word in self.port.maps.get("pfc_enable", "").split(",") if word]
-        classes = [_whole("PORT_QOS_MAP|*|pfc_enable", word) for word in words]
+        classes = [whole_of("PORT_QOS_MAP|*|pfc_enable", word) for word in words]
         name = self.port.maps.get("tc_to_pg_map")
         table = self.table("TC_TO_PRIORITY_GROUP_MAP").get(name or "", {})
-        return sorted({_whole("TC_TO_PRIORITY_GROUP_MAP", table.get(str(tc), tc)) for tc in classes})
+        return sorted({whole_of("TC_TO_PRIORITY_GROUP_MAP", table.get(str(tc), tc)) for tc in classes})
 
     def given(self, name: str, by: str, pools: dict[str, _Pool], side: str) -> dict[str, str]:
         """A profile's keys, as values of TOML."""
@@ -394,7 +453,7 @@ class _Import:
         pool = pools.get(_name(profile.get("pool")))
         if pool is None or side not in pool.sides:
             raise SonicError(f"{place}|pool: {profile.get('pool')!r} is no {side} pool of BUFFER_POOL")
-        numbers = {key: _whole(f"{place}|{key}", value) for key, value in profile.items() if key != "pool"}
+        numbers = {key: whole_of(f"{place}|{key}", value) for key, value in profile.items() if key != "pool"}
         size, xoff = numbers.get("size", 0), numbers.get("xoff", 0)
         reserved = size - xoff if xoff and size >= numbers.get("xon", 0) + xoff else size
         found = {"pool": f'"{pool.name_on(side)}"', "reserved": f'"{reserved}B"'}
@@ -426,7 +485,9 @@ class _Import:
                 shared = any(pool.headroom for pool in pools.values())
                 own += 0 if shared else self.headroom(values)
         for items, groups in tables.items():
-            mmu.append(f"group = {{ groups = {groups}, {_inline(dict(items))} }}")
+            names = dict.fromkeys(self.port.groups.get(group, "") for group in groups)
+            from_ = ", ".join(f"BUFFER_PROFILE|{name}" for name in names if name not in ("", "NULL"))
+            mmu.append(f"group = {{ groups = {groups}, {_inline(dict(items))} }}{_comment(from_)}")
         return own
 
     def lossless_group(self, group: int, pools: dict[str, _Pool]) -> dict[str, str]:
@@ -438,7 +499,7 @@ class _Import:
         values = {"pool": f'"{pool.name_on("ingress")}"'}
         if not self.rows:
             defaults = self.table("DEFAULT_LOSSLESS_BUFFER_PARAMETER").values()
-            power = next((_whole("default_dynamic_th", of["default_dynamic_th"]) for of in defaults), 0)
+            power = next((whole_of("default_dynamic_th", of["default_dynamic_th"]) for of in defaults), 0)
             said = f"BUFFER_PG|*|{group}: has no profile, as SONiC fills it in from pg_profile_lookup.ini (--lookup); "
             self.notes.append(f"{said}without it: headroom that suffices, and alpha 2^{power}")
             return {**values, "alpha": repr(2.0**power), "xon_offset": '"3000B"'}
@@ -455,7 +516,7 @@ class _Import:
     def headroom(self, values: dict[str, str]) -> int:
         given = values.get("headroom", "").strip('"B')
         rate, metres = self.link()
-        on_cable = int(2 * metres / LIGHT_M_PER_S * rate * 1e6 / 8) + 2 * 9_216 + 64
+        on_cable = _core.headroom_by_formula(rate * 1_000_000, metres, FRAME_BYTES)
         most = max((row.xoff for row in self.rows), default=on_cable)
         return max(len(self.chosen), 2) * int(given or (most if "lookup" in values else on_cable))
 
@@ -474,7 +535,16 @@ class _Import:
             if values:
                 tables.setdefault(tuple(values.items()), []).append(queue)
         for items, queues in tables.items():
-            mmu.append(f"queue = {{ queues = {queues}, {_inline(dict(items))} }}")
+            names = dict.fromkeys(
+                name
+                for queue in queues
+                for name in (
+                    f"BUFFER_PROFILE|{self.port.queues.get(queue, 'NULL')}",
+                    f"WRED_PROFILE|{self.port.service.get(queue, (None, None))[1]}",
+                )
+                if not name.endswith(("|NULL", "|None"))
+            )
+            mmu.append(f"queue = {{ queues = {queues}, {_inline(dict(items))} }}{_comment(', '.join(names))}")
 
     def wred(self, name: str, by: str) -> dict[str, str]:
         profile = self.entry("WRED_PROFILE", name, by)
@@ -485,7 +555,7 @@ class _Import:
             self.notes.append(f"{place}|ecn: {profile.get('ecn', 'ecn_none')} marks no green packets; left out")
             return {}
         keys = ("green_min_threshold", "green_max_threshold", "green_drop_probability")
-        least, most, percent = (_whole(f"{place}|{key}", profile.get(key, 0)) for key in keys)
+        least, most, percent = (whole_of(f"{place}|{key}", profile.get(key, 0)) for key in keys)
         if not 0 <= percent <= 100:
             raise SonicError(f"{place}|green_drop_probability: {percent} is not 0 to 100 percent")
         if least > most:
@@ -499,12 +569,12 @@ class _Import:
         place = f"SCHEDULER|{name}"
         found = {}
         for key, ours in (("cir", "min_rate"), ("pir", "max_rate")):
-            value = _whole(f"{place}|{key}", scheduler.get(key, 0))
+            value = whole_of(f"{place}|{key}", scheduler.get(key, 0))
             if value and scheduler.get("meter_type", "bytes") != "bytes":
                 self.notes.append(f"{place}|meter_type: {key} in packets a second is not modelled; left out")
             elif value:
                 found[ours] = f'"{value * 8}bps"'
-        burst = _whole(f"{place}|pbs", scheduler.get("pbs", 0))
+        burst = whole_of(f"{place}|pbs", scheduler.get("pbs", 0))
         if burst and "max_rate" in found:
             found["burst"] = f'"{burst}B"'
         return found
@@ -542,7 +612,7 @@ class _Import:
                 strict.append(queue)
                 continue
             kinds.add(kind)
-            weighted[queue] = _whole(f"SCHEDULER|{name}|weight", scheduler.get("weight", 1))
+            weighted[queue] = whole_of(f"SCHEDULER|{name}|weight", scheduler.get("weight", 1))
             if not 1 <= weighted[queue] <= 255:
                 raise SonicError(f"SCHEDULER|{name}|weight: {weighted[queue]} is not 1 to 255")
         if len(kinds) > 1:
@@ -564,7 +634,7 @@ class _Import:
         if action not in ("drop", "forward"):
             self.notes.append(f"{place}|action: {action} is not modelled; no watchdog")
             return
-        times = [_whole(f"{place}|{key}", values.get(key, 0)) for key in ("detection_time", "restoration_time")]
+        times = [whole_of(f"{place}|{key}", values.get(key, 0)) for key in ("detection_time", "restoration_time")]
         detection, restoration = times[0], times[1] or 2 * times[0]
         more = f'restoration = "{restoration}ms", action = "{action}"'
         mmu.append(f'watchdog = {{ detection = "{detection}ms", {more} }}')
@@ -572,7 +642,7 @@ class _Import:
     def link(self) -> tuple[int, float]:
         """Rate in Mbps and length in metres of the ports: those of most of them."""
         speeds = Counter(
-            _whole(f"PORT|{name}|speed", of["speed"])
+            whole_of(f"PORT|{name}|speed", of["speed"])
             for name in self.chosen
             if "speed" in (of := self.table("PORT").get(name, {}))
         )
@@ -580,36 +650,35 @@ class _Import:
         for table in self.table("CABLE_LENGTH").values():
             for name in self.chosen:
                 if name in table:
-                    cables[_metres(f"CABLE_LENGTH|*|{name}", table[name])] += 1
+                    cables[metres_of(f"CABLE_LENGTH|*|{name}", table[name])] += 1
         return (speeds or Counter([100_000])).most_common(1)[0][0], (cables or Counter([5.0])).most_common(1)[0][0]
 
-    def scenario(self, mmu: list[str], buffer: int) -> str:
+    def scenario(self, settings: Settings) -> str:
         rate, metres = self.link()
         if not any("speed" in self.table("PORT").get(name, {}) for name in self.chosen):
             self.notes.append("PORT|*|speed: is not there; the scenario has links of 100Gbps")
         hosts = min(max(len(self.chosen), 2), 256)
-        flow_control: dict[str, list[str]] = {}
-        plain = []
-        for line in mmu:
-            key, _, value = line.partition(" = ")
-            if key in ("pool", "group", "queue", "port"):
-                flow_control.setdefault(key, []).append(value)
-            else:
-                plain.append(line)
-        lists = [f"{key} = [\n    " + ",\n    ".join(values) + ",\n]" for key, values in flow_control.items()]
-        shared = f'switch.buffer = {{ shared = {{ bytes = "{buffer}B" }} }}\n' if buffer else ""
-        degree = min(8, hosts - 1)
+        shared = f'switch.buffer = {{ shared = {{ bytes = "{settings.buffer}B" }} }}\n' if settings.buffer else ""
         return (
-            '# A switch as SONiC configures it, written by "clearway import sonic". The traffic is an example.\n'
+            f"# A switch as SONiC configures it, {WRITTEN_BY}. The traffic is an example.\n"
             'transport = "dcqcn"\n'
-            f'fabric.star = {{ hosts = {hosts}, rate = "{rate}Mbps", '
-            f'propagation = "{max(round(metres / LIGHT_M_PER_S * 1e9), 1)}ns" }}\n'
-            f"{shared}\n[[traffic]]\n"
-            'name = "incast"\nsizes.constant = "1MB"\narrivals = "all_at_once"\nreceivers = "0"\n'
-            f"pattern.incast.degree = {degree}\nflows = {degree}\n\n[flow_control.mmu]\n"
-            + "\n".join([*plain, *lists])
-            + "\n"
+            f'fabric.star = {{ hosts = {hosts}, rate = "{rate}Mbps", propagation = "{propagation_ns(metres)}ns" }}\n'
+            f"{shared}{example_traffic(hosts)}\n[flow_control.mmu]\n" + "\n".join(settings.lines()) + "\n"
         )
+
+
+def propagation_ns(metres: float) -> int:
+    """The delay of a cable, in whole nanoseconds."""
+    return max(round(metres / LIGHT_M_PER_S * 1e9), 1)
+
+
+def example_traffic(hosts: int) -> str:
+    """An incast, as an example of traffic."""
+    degree = min(8, hosts - 1)
+    return (
+        '\n[[traffic]]\nname = "incast"\nsizes.constant = "1MB"\narrivals = "all_at_once"\nreceivers = "0"\n'
+        f"pattern.incast.degree = {degree}\nflows = {degree}\n"
+    )
 
 
 @dataclass
@@ -627,3 +696,13 @@ class _Pool:
 
 def _inline(values: dict[str, str]) -> str:
     return ", ".join(f"{key} = {value}" for key, value in values.items())
+
+
+def _comment(names: str) -> str:
+    """Where an element of a list comes from, as `clearway tune` reads it."""
+    return f"  # {names}" if names else ""
+
+
+def _element(value: str) -> str:
+    value, hash_, names = value.partition("  # ")
+    return f"    {value},{hash_}{names}\n"

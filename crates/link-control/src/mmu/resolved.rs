@@ -54,7 +54,7 @@ impl Classes {
         (0..CLASSES).fold(0, |bits, class| bits | u8::from(self.group[class] == group) << class)
     }
 
-    fn group_is_lossless(&self, group: u8) -> bool {
+    pub fn group_is_lossless(&self, group: u8) -> bool {
         self.of_group(group) & self.lossless != 0
     }
 }
@@ -156,12 +156,12 @@ fn threshold(alpha: Option<f64>, bytes: Option<Bytes>) -> Threshold {
 
 /// The headroom that suffices at a port: the packet that found no room below the limit, and those that arrive during
 /// the reaction, of whatever size.
-fn needed(config: &Config, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
+pub(super) fn needed(config: &Config, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
     pfc::in_cells(view.mtu_bytes + view.reaction_bytes(node, port), config.cell.map(Bytes::get))
 }
 
 /// By group: what it is given at a port. Groups of no class have nothing.
-fn groups(
+pub(super) fn groups(
     config: &Config,
     classes: &Classes,
     view: &LinkView<'_>,
@@ -212,8 +212,14 @@ fn groups(
     Ok(profiles)
 }
 
+/// The length of the cable at a port, in metres: what switches take to forward a packet is no part of it.
+pub(super) fn cable_m(view: &LinkView<'_>, node: NodeId, port: PortId) -> f64 {
+    let link = view.fabric.link(view.fabric.ports[node.index()][port.index()]);
+    link.propagation.ps() as f64 / 1e12 * LIGHT_M_PER_S
+}
+
 /// The row for a port's link: of its rate, the shortest that is as long as the cable, or the longest.
-fn lookup<'a>(
+pub(super) fn lookup<'a>(
     rows: &'a [LookupRow],
     view: &LinkView<'_>,
     switch: SwitchId,
@@ -224,7 +230,7 @@ fn lookup<'a>(
     }
     let node = view.fabric.switch_node(switch);
     let rate = view.rate(node, port);
-    let metres = view.round_trip(node, port).ps() as f64 / 2e12 * LIGHT_M_PER_S;
+    let metres = cable_m(view, node, port);
     let of_rate = || rows.iter().filter(|row| row.rate == rate);
     let by_length = |a: &&LookupRow, b: &&LookupRow| a.cable_m.total_cmp(&b.cable_m);
     // Half a metre of tolerance: delays are written in whole nanoseconds.

@@ -290,7 +290,8 @@ impl QueueDiscipline for SwitchPart {
 
     fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
         frame.header::<Frame>().obey(cx, port);
-        let paused = cx.ports[port.index()].paused();
+        // A class without PFC here is not held back by a neighbour that has it.
+        let paused = cx.ports[port.index()].paused() & self.classes.lossless;
         let queue = |class: usize| (paused >> class & 1) << self.classes.paused_queue[class];
         self.ports[port.index()].paused = (0..CLASSES).fold(0, |bits, class| bits | queue(class));
         self.watch(cx.now, port);

@@ -100,6 +100,14 @@ const IDLE: [Broken; ADVICE.len()] = [
     broken(&["'dctcp'"], "host.jitter = '1us'\nlink.llr = {}", "host.jitter", "the NIC itself handles"),
     broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
     broken(&["'pfabric'"], "switch.levels = [[1, 2]]", "switch", "levels"),
+    broken(&["'udp'"], "flow_control = 'mmu'\nswitch.levels = [[1, 2]]", "switch.levels", "flow_control.mmu.schedule"),
+    broken(&["'udp'"], "flow_control = 'mmu'\nswitch.overflow = 'trim'", "switch.overflow", "the pools of mmu"),
+    broken(
+        &["'udp'"],
+        "flow_control = 'mmu'\nswitch.buffer.shared = { bytes = '2MB', alpha = 0.5 }",
+        "switch.buffer",
+        "alpha without effect",
+    ),
     broken(&["'ndp'"], DROP, "switch.early_drop", "ndp replaces the queues"),
 ];
 

@@ -212,3 +212,28 @@ fn a_watchdog_ends_a_storm_and_frees_what_waits_behind_it() {
     let forwards = storm(", watchdog = { detection = '200us', restoration = '1ms', action = 'forward' }");
     assert_eq!(to_victim(&forwards), 69);
 }
+
+/// Leaves and spines with pools of their own: a spine with a small pool pauses, leaves with large ones do not; and each
+/// has the memory of its role.
+#[test]
+fn switches_have_the_settings_of_their_role() {
+    let roles = |spine: &str| {
+        run_both(&format!(
+            "measure = {{ interval = '0s', end = '3ms' }}\n\
+             fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 2, spines = 1, spine_rate = '100Gbps' }}\n\
+             switch.buffer = {{ shared = {{ bytes = '9MB' }} }}\n\
+             flow_control.mmu = {{ pool = [{{ name = 'in', side = 'ingress', bytes = '8MB' }}], role = [\n\
+             {{ switches = ['spine*'], buffer = '3MB', pool = [\n\
+             {{ name = 'in', side = 'ingress', bytes = '{spine}' }} ] }} ] }}\n\
+             [[traffic]]\ntransport.udp.class = 3\nsizes.constant = '400KB'\nsenders = '2-5'\nreceivers = '0'\n\
+             pattern.incast.degree = 4\narrivals = 'all_at_once'\nflows = 4\n"
+        ))
+    };
+    let of = |result: &RunResult, from: &str, to: &str| of_link(result, from, to, "pauses");
+    let (small, large) = (roles("100KB"), roles("2MB"));
+    assert!(of(&small, "leaf1", "spine0") > 0, "a small spine pauses the leaves below it");
+    assert_eq!((of(&large, "leaf1", "spine0"), of(&large, "host2", "leaf1")), (0, 0));
+    for result in [&small, &large] {
+        assert_eq!((counter(result, "lossless_losses"), of_links(result, "overflow_packets")), (0, 0));
+    }
+}
