@@ -5,7 +5,7 @@ gap, and serves scrapers. Nothing may leak: programs, maps, links and pins are c
 
 Tolerances, chosen before any run, none of which depends on how busy the machine is:
 
-- What the daemon learns by news (devices, cgroups, files) is done with looks a minute apart. So a test fails if the
+- News (of devices, cgroups, files) is tested with looks a minute apart. So a test fails if the
   news does not come, and has ten seconds if it does.
 - Under a flood, a tenant's bytes in any span of time, 10 ms or any other, are at most its share's plus its limit plus
   two packets, while tenants and kinds of match change. While shares change too, they are at most its largest share's
@@ -226,7 +226,7 @@ def a_device_is_followed(world: World, folder: Path) -> None:
             kept(running, lambda: attached_to(home, device) == index(home, "d0") and enforcing(home, device))
         sh(f"ip netns del {home}")
         kept(running, lambda: "not there" in running.log())
-        # Nothing keeps the namespace alive: its programs go, though nobody looks for a minute.
+        # Nothing keeps the namespace alive: its programs go, though the next look is a minute away.
         kept(running, lambda: not links_of("clearway_aq"))
         sh(f"ip netns add {home}")
         make()
@@ -251,7 +251,7 @@ def attached_to(netns: str, device: str) -> int:
     return int(json.loads(Path(f"/run/clearway-aq/{device}@{netns}.json").read_text())["index"])
 
 
-TWENTY = 'import socket, sys; s = socket.socket(2, 2); [s.sendto(bytes(9), (sys.argv[1], 9)) for _ in range(20)]'
+TWENTY = "import socket, sys; s = socket.socket(2, 2); [s.sendto(bytes(9), (sys.argv[1], 9)) for _ in range(20)]"
 
 
 def a_cgroup_is_followed(world: World, folder: Path) -> None:
@@ -326,7 +326,7 @@ def a_daemon_or_command_killed_at_any_moment_leaves_nothing(world: World, folder
         if draw.random() < 0.5:
             configure(folder, [Device("eth0", sender, draw.choice(texts), hook)], RARE)
             time.sleep(draw.uniform(0, 0.03))
-        assert "panicked" not in running.log()
+        assert "panicked" not in running.log(), running.log()
         kills += running.end(signal.SIGKILL) == -signal.SIGKILL
         if words:
             beside.kill()
@@ -340,14 +340,16 @@ def a_daemon_or_command_killed_at_any_moment_leaves_nothing(world: World, folder
                 now = counted()
                 links = begin["link"] + (hook == "tcx")
                 assert (now["prog"], now["link"]) == (begin["prog"] + 1, links), (begin, now, after.log())
-                assert len(shown("eth0", sender)) == 1 + text.count("[[entity]]")
+                tenants_now = len(shown("eth0", sender))
+                assert tenants_now == 1 + text.count("[[entity]]"), (tenants_now, words, after.log())
         if draw.random() < 0.1:
             # Without the device in its configuration it removes all.
             with daemon(configure(folder, [], RARE)):
                 pass
             detached(("eth0", sender))
             settled(begin)
-            assert "clsact" not in sh("tc qdisc show dev eth0", netns=sender)
+            qdiscs = sh("tc qdisc show dev eth0", netns=sender)
+            assert "clsact" not in qdiscs, (qdiscs, words)
     detached(("eth0", sender))
     print(f"    {kills} processes killed, {unfinished} times with work under way")
     assert KILLS < 100 or unfinished > 5, "kills come too early or too late to show anything"
@@ -400,7 +402,7 @@ def a_new_configuration_leaves_no_gap(world: World, folder: Path) -> None:
             {"name": name, "port": 5_201 + place, "share": f"{{ weight = {weights[place]} }}"}
             for place, name in enumerate("ab")
         ]
-        tenants.append({"name": f"x{number // 2}", "port": 80, "share": '{ absolute = "1Mbps" }'})
+        tenants.append({"name": f"x{number}", "port": 80, "share": '{ absolute = "1Mbps" }'})
         made = tenants_toml(41e6, tenants, settings, 'burst = "2KB"\nrtt = "1ms"\ntimeout = "5ms"')
         # Each kind of match needs another program.
         more = ["mark = [7]", "vlan = [7]", 'source = ["10.1.0.0/16"]', 'destination = ["10.2.0.0/16"]'][: number // 4]
@@ -414,7 +416,7 @@ def a_new_configuration_leaves_no_gap(world: World, folder: Path) -> None:
 
 
 def flooded(world: World, folder: Path, what: str, texts: list[str], share_bps: float, limits: int) -> None:
-    """Floods while configurations follow each other; no tenant may have more than its share and so many limits."""
+    """Floods while configurations follow each other; no tenant may have more than its share and these limits."""
     sender, capture = world.senders[0], folder / "packets"
     with daemon(configure(folder, [Device("eth0", sender, texts[0])])) as running:
         flood = subprocess.Popen(["ip", "netns", "exec", sender, sys.executable, "-c", FLOOD, world.address])
@@ -434,7 +436,7 @@ def flooded(world: World, folder: Path, what: str, texts: list[str], share_bps: 
             tap.wait(timeout=20)
         assert lost == ["lost", "0"], lost
         taken = running.log().count("a new configuration")
-        assert taken > len(texts) / 2, (taken, running.log())
+        assert taken > len(texts) / 2, (taken, len(texts))
     packets = list(struct.iter_unpack("<qHH", capture.read_bytes()))
     drops = {name: line["drops"] for name, line in shown("eth0", sender).items()}
     for port, name in ((5_201, "a"), (5_202, "b")):

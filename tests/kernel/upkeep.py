@@ -1,4 +1,4 @@
-"""What the daemon costs, and how soon it heals: the experiment `daemon` of experiments.py."""
+"""The daemon's cost, and how soon it heals: the experiment `daemon` of experiments.py."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from daemon import METRICS, Daemon, Device, attached_to, configure, daemon, desc
 from faults import TEXT, enforcing
 from world import World, sh, tenants_toml
 
-# Chosen before any run: what is noticed at the next look is healed a quarter of a second after it at most; what comes by
-# news takes as long; the daemon takes a hundredth of a processor.
+# Chosen before any run: what is noticed at the next look is healed a quarter of a second after it at most; news takes
+# as long; the daemon takes a hundredth of a processor.
 LATE, CPU = 0.25, 0.01
 TRIES = 5
 

@@ -24,7 +24,7 @@ use super::place::{Attached, By, DevicePlace, Held, Joined, Record, Rooms, Roots
 use super::rtt::{self, Measured};
 use super::show::now_ns;
 use crate::grants::{Grants, Row, Senders};
-use crate::tenants::{RTT_MAX, Tenant, Tenants, read, read_with};
+use crate::tenants::{RTT_MAX, Tenant, Tenants, read_with};
 
 /// The actions that were done.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,9 +66,8 @@ impl Asked<'_> {
     /// The tenants that will have joined.
     fn joined(&self, before: Option<&Record>) -> Vec<Joined> {
         let mut all = before.map_or_else(Vec::new, |record| record.joined.clone());
-        let leaves = |one: &Joined| {
-            self.leave.contains(&one.owner) || self.joins.is_some_and(|joins| joins.owner == one.owner)
-        };
+        let leaves =
+            |one: &Joined| self.leave.contains(&one.owner) || self.joins.is_some_and(|joins| joins.owner == one.owner);
         all.retain(|one| !leaves(one));
         all.extend(self.joins.cloned());
         all
@@ -101,10 +100,6 @@ pub fn timeout() -> Duration {
 
 /// Attaches tenants to a device, or changes the tenants that are attached.
 pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
-    if asked.joins.is_none() && asked.leave.is_empty() {
-        // What is wrong in the file is said first.
-        read(asked.text, asked.source)?;
-    }
     kernel::check_rights()?;
     let device = Device::find(asked.renamed.unwrap_or(asked.device))?;
     let place = DevicePlace::new(roots, asked.device, asked.netns);
@@ -175,7 +170,7 @@ fn attach_locked(roots: &Roots, asked: &Asked<'_>, device: &Device, place: &Devi
     Ok(Done { lines, warnings })
 }
 
-/// What the controller grants at each position, and where each program must stand.
+/// The grants at each position, and where each program must stand.
 fn plan(
     asked: &Asked<'_>,
     device: &Device,
@@ -314,12 +309,13 @@ fn add(
     let folder = place.make(position)?;
     kernel::pin(&ebpf, &folder)?;
     let mut maps = Maps::of(&mut ebpf)?;
+    let named = by_name(tenants);
     for (row, held) in grants.rows().iter().zip(&attached.held) {
         for state in held.first..held.first + held.flows {
             maps.reset(state, now_ns())?;
         }
         maps.configure(held, row.word())?;
-        if let Some(tenant) = named(tenants, &row.name) {
+        if let Some(tenant) = named.get(row.name.as_str()) {
             maps.tell(&Found::new(&tenant.matches, false)?, held.entity)?;
         }
     }
@@ -384,8 +380,9 @@ fn settings(device: &Device, attached: &Attached) -> Settings {
     }
 }
 
-fn named<'a>(tenants: &'a Tenants, name: &str) -> Option<&'a Tenant> {
-    tenants.entity.iter().find(|tenant| tenant.name == name)
+/// The tenants by name: there may be a million.
+fn by_name(tenants: &Tenants) -> BTreeMap<&str, &Tenant> {
+    tenants.entity.iter().map(|tenant| (tenant.name.as_str(), tenant)).collect()
 }
 
 /// Room in the maps for what is there and as much again, so that tenants can join.
@@ -461,6 +458,7 @@ fn change(
     }
     let old = before.all()?;
     let kinds = tenants.entity.iter().map(|tenant| Found::kinds(&tenant.matches)).fold(0, |all, one| all | one);
+    let mut stays = Vec::new();
     for ((attached, grants), choice) in before.attached.iter().zip(granted).zip(choices) {
         let mut new = attached.clone();
         new.held = hold(grants.rows(), &attached.held)?;
@@ -481,8 +479,9 @@ fn change(
         if !fits {
             return Ok(None);
         }
-        record.attached.push(new);
+        stays.push(new);
     }
+    record.attached = stays;
     place.write(&Record { unfinished: true, ..before.clone() })?;
     let mut lines = Vec::new();
     for ((new, attached), grants) in record.attached.iter_mut().zip(&before.attached).zip(granted) {
@@ -516,15 +515,16 @@ fn rewrite(
 ) -> Result<(usize, usize), String> {
     let stays: BTreeMap<&str, u32> = new.held.iter().map(|held| (held.name.as_str(), held.entity)).collect();
     let was: BTreeMap<&str, u32> = attached.held.iter().map(|held| (held.name.as_str(), held.entity)).collect();
+    let (named, named_before) = (by_name(tenants), by_name(old));
     let mut left = 0;
     for held in &attached.held {
-        let matches = |tenants| named(tenants, &held.name).map(|tenant: &Tenant| &tenant.matches);
+        let matches = |named: &BTreeMap<&str, &'_ Tenant>| named.get(held.name.as_str()).map(|one| one.matches.clone());
         let same = stays.get(held.name.as_str()) == Some(&held.entity);
         left += usize::from(!stays.contains_key(held.name.as_str()));
-        if let Some(gone) = matches(old)
-            && (!same || matches(tenants) != Some(gone))
+        if let Some(gone) = matches(&named_before)
+            && (!same || matches(&named).as_ref() != Some(&gone))
         {
-            maps.forget(&Found::new(gone, false)?)?;
+            maps.forget(&Found::new(&gone, false)?)?;
         }
     }
     let mut joined = 0;
@@ -537,7 +537,7 @@ fn rewrite(
             }
         }
         maps.configure(held, row.word())?;
-        if let Some(tenant) = named(tenants, &row.name) {
+        if let Some(tenant) = named.get(row.name.as_str()) {
             maps.tell(&Found::new(&tenant.matches, false)?, held.entity)?;
         }
     }
@@ -609,7 +609,10 @@ pub fn refresh(roots: &Roots, name: &str, netns: Option<&str>) -> Result<Vec<Str
         Ok(lines)
     };
     let lock = place.lock()?;
-    let record = place.record()?.ok_or_else(nothing)?;
+    let Some(record) = place.record()? else {
+        place.close(lock);
+        return Err(nothing());
+    };
     kernel::check_rights()?;
     let now = device::name_of(record.index);
     if record.unfinished || now.is_none() {
@@ -644,9 +647,9 @@ pub fn refresh(roots: &Roots, name: &str, netns: Option<&str>) -> Result<Vec<Str
 
 /// The numbers of cgroups that are there now, and whose they are.
 pub fn cgroups(tenants: &Tenants, attached: &Attached) -> Result<BTreeMap<u64, u32>, String> {
-    let mut all = BTreeMap::new();
+    let (mut all, named) = (BTreeMap::new(), by_name(tenants));
     for held in &attached.held {
-        let Some(tenant) = named(tenants, &held.name) else { continue };
+        let Some(tenant) = named.get(held.name.as_str()) else { continue };
         all.extend(Found::new(&tenant.matches, false)?.cgroups().map(|id| (id, held.entity)));
     }
     Ok(all)

@@ -140,7 +140,8 @@ fn act(roots: &Roots, variables: &Variables, text: &str) -> Result<Option<Value>
     if !VERSIONS.contains(&version) {
         return Err(problem(VERSION)(format!("version \"{version}\" is none of {}", VERSIONS.join(", "))));
     }
-    let newer = |least: &str| VERSIONS.iter().position(|one| *one == version) >= VERSIONS.iter().position(|o| *o == least);
+    let newer =
+        |least: &str| VERSIONS.iter().position(|one| *one == version) >= VERSIONS.iter().position(|o| *o == least);
     match variables.command.as_str() {
         "ADD" => config.add(roots, variables).map(Some),
         "DEL" => {
@@ -198,7 +199,7 @@ impl Config {
         Ok(Container { owner, name, netns: variables.netns.clone() })
     }
 
-    /// What the configuration and the runtime ask for.
+    /// The wish of the configuration and the runtime.
     fn wish(&self) -> Result<Wish, Problem> {
         let wrong = problem(CONFIGURATION);
         let rates = self.runtime_config.bandwidth.as_ref().unwrap_or(&self.rates);
@@ -218,9 +219,16 @@ impl Config {
                 }
                 Some((weight, Shared { device: device.clone(), capacity, headroom }))
             }
-            _ => return Err(wrong("aq.weight: needs aq.device and aq.capacity, of the link that is shared".to_owned())),
+            _ => {
+                return Err(wrong("aq.weight: needs aq.device and aq.capacity, of the link that is shared".to_owned()));
+            }
         };
-        Ok(Wish { ingress: rate(rates.ingress_rate), egress: rate(rates.egress_rate), subnets: subnets.clone(), weight })
+        Ok(Wish {
+            ingress: rate(rates.ingress_rate),
+            egress: rate(rates.egress_rate),
+            subnets: subnets.clone(),
+            weight,
+        })
     }
 
     /// The ends of the container's device; its addresses are those that the plugins before gave it.
@@ -246,7 +254,7 @@ impl Config {
             let ends = self.ends(&container, variables)?;
             let given = give(roots, &container, &wish, &ends);
             if let Err(why) = given {
-                // What was given in part is taken back; the first error is the one to tell.
+                // A part that was given is taken back; the first error is the one to tell.
                 let _ = take(roots, |owner| owner == container.owner);
                 return Err(problem(FAILED)(why));
             }

@@ -22,12 +22,12 @@ use super::show::View;
 use crate::matching::{Matches, Prefix};
 use crate::tenants::{Link, Tenant, Tenants};
 
-/// What a container asks for.
+/// The shares that a container asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wish {
-    /// What it may receive.
+    /// The most that it may receive.
     pub ingress: Option<Rate>,
-    /// What it may send.
+    /// The most that it may send.
     pub egress: Option<Rate>,
     /// The only addresses of others for which its rates hold; all if empty.
     pub subnets: Vec<Prefix>,
@@ -42,7 +42,7 @@ pub struct Shared {
     pub device: String,
     /// The capacity of its link.
     pub capacity: Rate,
-    /// What part of the link no container gets.
+    /// The part of the link that no container gets.
     pub headroom: f64,
 }
 

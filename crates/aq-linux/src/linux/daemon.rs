@@ -11,8 +11,8 @@
 //! often as is set: who stands before our programs, whether they stand at all, whether they see the device's packets
 //! (`probe`). It divides idle shares where tenants ask for it.
 //!
-//! When it has begun it keeps two capabilities, CAP_BPF and CAP_NET_ADMIN, and CAP_SYS_ADMIN if a device is in another
-//! namespace: only with that may a thread enter one (`setns`(2)).
+//! When it has begun it keeps two capabilities, CAP_BPF and CAP_NET_ADMIN, and CAP_SYS_ADMIN if a device of the
+//! configuration or of a record is in another namespace: only with that may a thread enter one (`setns`(2)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -108,9 +108,13 @@ pub fn run(roots: &Roots, path: Option<&Path>) -> Result<(), Failure> {
     roots.check_pins()?;
     let server = config.metrics.as_ref().map(Server::new).transpose()?;
     let (watch, own) = (Watch::new()?, Namespace::own()?);
-    rights::drop_all_but(config.namespaces)?;
-    let status =
-        Status { process: std::process::id(), since: status::now(), config: path.map(Path::to_owned), ..Status::default() };
+    rights::drop_all_but(config.namespaces || elsewhere(roots))?;
+    let status = Status {
+        process: std::process::id(),
+        since: status::now(),
+        config: path.map(Path::to_owned),
+        ..Status::default()
+    };
     let mut daemon = Daemon {
         roots: roots.clone(),
         path: path.map(Path::to_owned),
@@ -127,13 +131,22 @@ pub fn run(roots: &Roots, path: Option<&Path>) -> Result<(), Failure> {
         last_look: None,
         _lock: held,
     };
-    log(Level::Info, &format!("keeps {} devices of its configuration, and what others attach", daemon.config.devices.len()));
+    log(
+        Level::Info,
+        &format!("keeps {} devices of its configuration, and what others attach", daemon.config.devices.len()),
+    );
     daemon.look();
     tell("READY=1");
     daemon.work(&ends, &reads)?;
     tell("STOPPING=1");
     daemon.end();
     Ok(())
+}
+
+/// Whether anything is attached in another namespace.
+fn elsewhere(roots: &Roots) -> bool {
+    let record = |place: &DevicePlace| place.record().ok().flatten();
+    DevicePlace::all(roots).iter().filter_map(record).any(|record| record.netns.is_some())
 }
 
 impl Daemon {
@@ -295,17 +308,27 @@ impl Daemon {
 
     /// Looks at the devices of one namespace.
     fn look_into(&mut self, netns: Option<&str>, names: &[String]) {
+        let mut unknown = None;
         if let Some(netns) = netns {
             let before = self.namespaces.remove(netns);
-            if let Some(namespace) = Namespace::named(netns, before) {
-                self.namespaces.insert(netns.to_owned(), namespace);
+            match Namespace::named(netns, before) {
+                Ok(Some(namespace)) => drop(self.namespaces.insert(netns.to_owned(), namespace)),
+                Ok(None) => {}
+                Err(why) => unknown = Some(why),
             }
         }
         let keepings: Vec<&Keeping> = names.iter().map(|name| &self.devices[name]).collect();
         let there = netns.is_none_or(|netns| self.namespaces.contains_key(netns));
-        let seen = there.then(|| device::see(netns, &keepings)).and_then(Result::ok);
+        let seen = there.then(|| device::see(netns, &keepings)).transpose().unwrap_or_else(|why| {
+            unknown = Some(why);
+            None
+        });
         for (place, name) in names.iter().enumerate() {
             let Some(keeping) = self.devices.get_mut(name) else { continue };
+            if let Some(why) = &unknown {
+                keeping.cannot_look(why);
+                continue;
+            }
             let wanted = wanted(&self.config, keeping);
             let links = seen.as_ref().map(|(links, _)| &links[..]);
             let standings = seen.as_ref().map_or(&[][..], |(_, standings)| &standings[place]);
@@ -362,7 +385,7 @@ impl Daemon {
     }
 }
 
-/// What a wait brought.
+/// The news that a wait brought.
 struct News {
     ends: bool,
     reads: bool,
@@ -370,7 +393,7 @@ struct News {
     linked: bool,
 }
 
-/// What the configuration wants of a place.
+/// The configuration's wish for a place.
 fn wanted<'a>(config: &'a Config, keeping: &Keeping) -> Option<&'a Wanted> {
     config.devices.iter().find(|wanted| wanted.is_at(keeping.place()))
 }
@@ -383,7 +406,8 @@ fn metrics(devices: &BTreeMap<String, Keeping>, status: &Status) -> String {
         ("start_time_seconds", "When the daemon began, since 1970.", status.since),
         ("waiting", "Devices for which it can't do what it should.", waiting(status)),
     ] {
-        text += &format!("# HELP clearway_aq_{name} {help}\n# TYPE clearway_aq_{name} gauge\nclearway_aq_{name} {value}\n");
+        text +=
+            &format!("# HELP clearway_aq_{name} {help}\n# TYPE clearway_aq_{name} gauge\nclearway_aq_{name} {value}\n");
     }
     text
 }

@@ -115,9 +115,8 @@ impl Device {
     /// Looks a device up in the namespace of this thread.
     pub fn find(name: &str) -> Result<Device, String> {
         check_name(name)?;
-        let absent = || {
-            format!("{name}: there is no such network device here; `ip link` lists them, --netns names a namespace")
-        };
+        let absent =
+            || format!("{name}: there is no such network device here; `ip link` lists them, --netns names a namespace");
         netlink::link(name)?.map(Device::from).ok_or_else(absent)
     }
 

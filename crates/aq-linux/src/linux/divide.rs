@@ -139,12 +139,7 @@ fn open(place: &DevicePlace, record: &Record, tenants: &Tenants) -> Result<Vec<H
 
 /// Changed tenants, with the same maps where the program is the same. A program that was replaced, as after its device
 /// returned, has others: root may open them without any capability.
-fn reopen(
-    place: &DevicePlace,
-    record: &Record,
-    tenants: &Tenants,
-    halves: Vec<Half>,
-) -> Result<Vec<Half>, String> {
+fn reopen(place: &DevicePlace, record: &Record, tenants: &Tenants, halves: Vec<Half>) -> Result<Vec<Half>, String> {
     let mut left: Vec<Half> = halves;
     let half = |attached: &Attached| {
         let same =

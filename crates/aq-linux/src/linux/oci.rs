@@ -1,5 +1,5 @@
-//! A hook of a container's runtime (OCI): gives a container the shares that its annotations ask for, and takes them back
-//! when it has stopped. The runtime says on standard input which container it is, and in what state.
+//! A hook of a container's runtime (OCI): gives a container the shares that its annotations ask for, and takes them
+//! back when it has stopped. The runtime says on standard input which container it is, and in what state.
 
 use std::collections::BTreeMap;
 

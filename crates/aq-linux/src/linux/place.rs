@@ -275,7 +275,7 @@ impl DevicePlace {
         unfinished() && !self.is_busy() && unfinished()
     }
 
-    /// What tells whether the record is another than before: a new one is another file.
+    /// A mark by which a new record is told from the one before: it is another file.
     pub fn stamp(&self) -> Option<(u64, i64, i64, u64)> {
         use std::os::unix::fs::MetadataExt;
         let found = fs::metadata(self.file("json")).ok()?;
@@ -371,9 +371,8 @@ pub fn lock(path: &Path, looks: u32) -> Result<Option<Lock>, String> {
 
 /// Whether a process holds the lock of a file.
 pub fn is_locked(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| {
-        flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
-    })
+    File::open(path)
+        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK))
 }
 
 /// Removes the pins in a folder, and the folder.

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use rustix::net::{AddressFamily, netlink};
 use units::Duration;
 
-use super::netlink::{addresses, address, ask, attributes, link, request_all, u32_at, u64_at};
+use super::netlink::{address, addresses, ask, attributes, link, request_all, u32_at, u64_at};
 
 /// A connection counts once it has had this many bytes acknowledged: shorter ones matter to no share.
 const LEAST_BYTES: u64 = 65_536;

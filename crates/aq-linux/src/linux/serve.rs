@@ -84,7 +84,7 @@ impl Server {
                 listener.into()
             }
             Address::Unix(path) => {
-                // What a killed process left would keep the next from its place.
+                // The socket of a killed process would keep the next from its place.
                 if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                     let _ = fs::remove_file(path);
                 }

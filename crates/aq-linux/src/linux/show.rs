@@ -1,6 +1,6 @@
 //! The allocations of tenants and their use, from the pinned counters: as a table, as JSON, or as Prometheus text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use contract::sharing::{Position, Share};
 use rustix::time::{ClockId, clock_gettime};
@@ -57,7 +57,7 @@ pub struct Line {
     /// Why they don't, or why that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// Bytes of the device since the daemon began that its program did not see, at this position; none without a daemon.
+    /// Bytes of the device since the daemon began that its program did not see, at this position; none without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escaped_bytes: Option<u64>,
     /// Whether a daemon runs that heals it.
@@ -85,6 +85,8 @@ pub struct View {
     record: Record,
     tenants: Tenants,
     opened: Vec<(Position, Maps, Vec<Row>)>,
+    /// By tenant, the cgroups that it has.
+    cgroups: BTreeMap<String, Vec<String>>,
     before: Vec<(u64, State)>,
 }
 
@@ -103,7 +105,9 @@ impl View {
             })?;
             opened.push((attached.position, maps, grants.rows().to_vec()));
         }
-        Ok(Some(View { place: place.clone(), record, tenants, opened, before: Vec::new() }))
+        let by_cgroup = tenants.entity.iter().filter(|tenant| !tenant.matches.cgroup.is_empty());
+        let cgroups = by_cgroup.map(|tenant| (tenant.name.clone(), tenant.matches.cgroup.clone())).collect();
+        Ok(Some(View { place: place.clone(), record, tenants, opened, cgroups, before: Vec::new() }))
     }
 
     /// Its device and position.
@@ -126,17 +130,15 @@ impl View {
         let by_place = self.record.attached.iter().zip(&self.opened);
         by_place.into_iter().any(|(attached, (_, maps, _))| {
             attached.held.iter().any(|held| {
-                let tenant = self.tenants.entity.iter().find(|tenant| tenant.name == held.name);
-                let paths = tenant.map_or(&[][..], |tenant| &tenant.matches.cgroup);
-                paths.iter().any(|path| Found::cgroup(path).is_ok_and(|id| !maps.knows(id, held.entity)))
+                let paths = self.cgroups.get(&held.name);
+                paths.into_iter().flatten().any(|path| Found::cgroup(path).is_ok_and(|id| !maps.knows(id, held.entity)))
             })
         })
     }
 
     /// A cgroup of a tenant that is not the one that the program knows.
     fn lost(&self, held: &Held, maps: &Maps) -> Option<String> {
-        let tenant = self.tenants.entity.iter().find(|tenant| tenant.name == held.name)?;
-        for path in &tenant.matches.cgroup {
+        for path in self.cgroups.get(&held.name)? {
             match Found::cgroup(path) {
                 Ok(id) if maps.knows(id, held.entity) => {}
                 Ok(_) => return Some(format!("cgroup {path} was made again; `clearway-aq refresh` looks it up")),

@@ -1,4 +1,4 @@
-//! What is to be done about a device: from the configuration, its record, and what is there.
+//! The decision about a device: from the configuration, its record, and what is there.
 
 use super::super::netlink::Link;
 use super::super::place::{By, Record};
@@ -50,9 +50,7 @@ pub fn decide(wanted: Option<&Wanted>, record: Option<&Record>, links: Option<&[
             }
             _ => heal(record, trouble),
         },
-        (None, Some(record)) if record.by == By::Daemon => {
-            Act::Remove("the configuration has it no more".to_owned())
-        }
+        (None, Some(record)) if record.by == By::Daemon => Act::Remove("the configuration has it no more".to_owned()),
         (None, Some(record)) if lives(record) => heal(record, trouble),
         // The device of a container that is gone does not come back; one that containers share may.
         (None, Some(record)) if record.owner.is_some() => Act::Remove("its device is gone".to_owned()),

@@ -26,7 +26,7 @@ pub struct Keeping {
     place: DevicePlace,
     stamp: Option<(u64, i64, i64, u64)>,
     record: Option<Record>,
-    /// What was attached when healing failed on the way.
+    /// The record that was lost when healing failed on the way.
     lost: Option<Record>,
     view: Option<View>,
     lines: Vec<Line>,
@@ -34,6 +34,7 @@ pub struct Keeping {
     divider: Option<Divider>,
     divides_at: Option<Instant>,
     kept: Kept,
+    warned: Vec<String>,
     /// Looks in a row at which something was done.
     acts: u32,
 }
@@ -63,6 +64,7 @@ impl Keeping {
             divider: None,
             divides_at: None,
             kept: Kept::default(),
+            warned: Vec::new(),
             acts: 0,
         }
     }
@@ -80,7 +82,7 @@ impl Keeping {
             Ok(record) => self.record = record,
             Err(why) => self.say(Some(why)),
         }
-        // What can't be opened is healed, and then it can.
+        // A device whose maps can't be opened is healed, and then they can.
         self.view = View::open(&self.place).ok().flatten();
     }
 
@@ -104,7 +106,7 @@ impl Keeping {
         self.record.as_ref().or(self.lost.as_ref()).and_then(|record| record.netns.clone())
     }
 
-    /// What is known of it.
+    /// The daemon's knowledge of it.
     pub fn kept(&self) -> &Kept {
         &self.kept
     }
@@ -167,7 +169,7 @@ impl Keeping {
             Err(error) => self.say(Some(format!("{why}, but it could not be healed: {error}"))),
         }
         self.acts = acts + 1;
-        // What was done shows at once.
+        // The act shows at once.
         self.read();
     }
 
@@ -209,9 +211,11 @@ impl Keeping {
             self.lost = record;
         }
         let done = done?;
-        for warning in done.warnings {
+        // Each is said once.
+        for warning in done.warnings.iter().filter(|warning| !self.warned.contains(warning)) {
             log(Level::Warning, &format!("{}: {warning}", self.place.name()));
         }
+        self.warned = done.warnings;
         Ok(done.lines)
     }
 
@@ -278,6 +282,13 @@ impl Keeping {
                 all.at = now();
             }
         }
+    }
+
+    /// Says that its namespace can't be looked into. Nothing is done then.
+    pub fn cannot_look(&mut self, why: &str) {
+        let places = self.record.as_ref().map_or(0, |record| record.attached.len());
+        self.measure(&vec![Standing::Unknown(why.to_owned()); places], None);
+        self.say(Some(why.to_owned()));
     }
 
     /// Keeps why it can't do what it should, and says it once.

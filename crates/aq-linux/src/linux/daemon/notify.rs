@@ -1,4 +1,4 @@
-//! What the daemon says: lines for a journal, and states for systemd (`sd_notify`(3)).
+//! The daemon's words: lines for a journal, and states for systemd (`sd_notify`(3)).
 
 use std::io::{IsTerminal, Write};
 use std::os::linux::net::SocketAddrExt;

@@ -2,7 +2,7 @@
 //!
 //! The program counts what passes it, the device what it sends or has received. Bytes that the program passed may be
 //! dropped before the device, never the other way round. So if the device has more than the program, the rest did not
-//! come by it. What lay in the queue between them when counting began may come late; beyond that, each byte counts as
+//! come by it. Bytes that lay in the queue between them when counting began may come late; beyond that, each byte counts as
 //! escaped. A driver may count a few bytes more of each packet, such as a checksum or a tag.
 
 use super::super::netlink::Count;
@@ -26,7 +26,7 @@ impl Probe {
         Probe { device, program, excess: 0 }
     }
 
-    /// Takes what both have counted since, and returns the bytes that escaped. `queue` is what the device's queue holds.
+    /// Takes the counts since, and returns the bytes that escaped. `queue` is what the device's queue holds.
     pub fn look(&mut self, device: Count, program: u64, queue: u64) -> u64 {
         // A counter that runs backwards is another one.
         if device.bytes < self.device.bytes || device.packets < self.device.packets || program < self.program {

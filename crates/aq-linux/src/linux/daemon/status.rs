@@ -1,4 +1,4 @@
-//! What the daemon has done, for `show`: a file beside the records. A lock says whether the daemon runs, so the file of
+//! The daemon's acts, for `show`: a file beside the records. A lock says whether the daemon runs, so the file of
 //! one that was killed misleads no reader.
 
 use std::collections::BTreeMap;
@@ -27,11 +27,11 @@ pub struct Status {
     pub config: Option<PathBuf>,
     /// Why the last configuration was refused; the one before it is in force then.
     pub refused: Option<String>,
-    /// What it knows of each device, by the name of its record.
+    /// Its knowledge of each device, by the name of its record.
     pub devices: BTreeMap<String, Kept>,
 }
 
-/// What the daemon knows of one device.
+/// The daemon's knowledge of one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// How often it has healed it.
@@ -49,7 +49,7 @@ pub struct Kept {
 pub struct Healed {
     /// When, in seconds since 1970.
     pub at: u64,
-    /// What was wrong and what was done.
+    /// The trouble, and the act.
     pub what: String,
 }
 
@@ -74,7 +74,7 @@ impl Healed {
 }
 
 impl Escaped {
-    /// What to say while it is recent.
+    /// A sentence about it while it is recent.
     pub fn said(&self) -> Option<String> {
         let recent = self.bytes > 0 && now().saturating_sub(self.at) < MINUTE;
         recent.then(|| {
@@ -95,7 +95,7 @@ impl Kept {
 }
 
 impl Status {
-    /// What is known of a device; a running daemon keeps every device.
+    /// The knowledge of a device; a running daemon keeps every device.
     pub fn of(mut self, place: &str) -> Option<Kept> {
         Some(self.devices.remove(place).unwrap_or_default())
     }
@@ -125,7 +125,7 @@ impl Status {
     }
 }
 
-/// What the running daemon says; none if none runs.
+/// The status of the running daemon; none if none runs.
 pub fn read(roots: &Roots) -> Option<Status> {
     if !is_locked(&lock_of(roots)) {
         return None;

@@ -23,7 +23,8 @@ pub struct Watch {
 impl Watch {
     /// Watches nothing yet.
     pub fn new() -> Result<Watch, String> {
-        let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(|error| format!("inotify: {error}"))?;
+        let inotify =
+            init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(|error| format!("inotify: {error}"))?;
         Ok(Watch { inotify, folders: BTreeMap::new() })
     }
 
@@ -91,15 +92,15 @@ impl Namespace {
         Ok(Namespace { socket: netlink::news()?, file: None })
     }
 
-    /// The one that has a name now; none if there is none, or it can't be entered.
-    pub fn named(name: &str, before: Option<Namespace>) -> Option<Namespace> {
-        let found = fs::metadata(file(name)).ok()?;
+    /// The one that has a name now; none if there is none. That it can't be entered is no sign that it is gone.
+    pub fn named(name: &str, before: Option<Namespace>) -> Result<Option<Namespace>, String> {
+        let Ok(found) = fs::metadata(file(name)) else { return Ok(None) };
         let now = Some((found.dev(), found.ino()));
         if let Some(before) = before.filter(|before| before.file == now) {
-            return Some(before);
+            return Ok(Some(before));
         }
-        let socket = within(Some(name), netlink::news).ok()?.ok()?;
-        Some(Namespace { socket, file: now })
+        let socket = within(Some(name), netlink::news)??;
+        Ok(Some(Namespace { socket, file: now }))
     }
 
     /// The descriptor to wait for.
