@@ -117,9 +117,9 @@ enum Command {
         #[arg(long, value_name = "NS")]
         netns: Option<String>,
     },
-    /// Keep what is attached attached: heals it, follows a configuration, serves Prometheus text. Reads the configuration
-    /// again when it changes, or by SIGHUP. Exit status: 0 told to end, 1 failed, 2 wrong arguments, 75 another daemon
-    /// runs, 77 a right is missing, 78 a wrong configuration.
+    /// Keep what is attached attached: heals it, follows a configuration, serves Prometheus text. Reads the
+    /// configuration again when it changes, or by SIGHUP. Exit status: 0 told to end, 1 failed, 2 wrong arguments, 75
+    /// another daemon runs, 77 a right is missing, 78 a wrong configuration.
     Daemon {
         /// A file of devices and their tenants. Without it only what others attach is kept.
         config: Option<PathBuf>,

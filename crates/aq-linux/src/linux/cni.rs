@@ -1,9 +1,9 @@
 //! A CNI plugin in the form of the standard bandwidth plugin (versions 0.3.0 to 1.1.0 of the specification): chained
 //! behind one that made a veth pair, it gives the container its rates, and passes the result on as it is.
 //!
-//! `ingressRate` and `egressRate` are bits per second, of the configuration or of `runtimeConfig.bandwidth`; the latter
-//! count. The bursts have no effect: an AQ's limit is derived from its rate, and a runtime fills them with 2^31. The key
-//! `aq` gives a weight on a device that containers share.
+//! `ingressRate` and `egressRate` are bits per second, of the configuration or of `runtimeConfig.bandwidth`, which
+//! counts if it is there. The bursts have no effect: an AQ's limit is derived from its rate, and a runtime fills them
+//! with 2^31. The key `aq` gives a weight on a device that containers share.
 
 use std::io::Read;
 

@@ -1,15 +1,15 @@
 //! The daemon: one process that keeps what is attached attached.
 //!
-//! Attachments need no process: programs, maps and links are pinned. The daemon is for who wants them healed. It compares
-//! three things, again and again: its configuration (`config`), the records of what was attached, by it or by any
-//! command, and what the kernel says is there. `decide` says what is to be done about a device; the same functions that
-//! the commands use do it, under the same locks. So it keeps no state that matters: killed at any moment, it goes on
-//! from the records and pins.
+//! Attachments need no process: programs, maps and links are pinned. The daemon is for who wants them healed. It
+//! compares three things, again and again: its configuration (`config`), the records of what was attached, by it or by
+//! any command, and what the kernel says is there. `decide` says what is to be done about a device; the same functions
+//! that the commands use do it, under the same locks. So it keeps no state that matters: killed at any moment, it goes
+//! on from the records and pins.
 //!
-//! One thread waits in one `poll` for news of devices (netlink), of cgroups, namespaces and its own files (inotify), for
-//! scrapers (`serve`) and for the next look. The kernel gives no news of a hook's chain, so it looks once a second, or as
-//! often as is set: who stands before our programs, whether they stand at all, whether they see the device's packets
-//! (`probe`). It divides idle shares where tenants ask for it.
+//! One thread waits in one `poll` for news of devices (netlink), of cgroups, namespaces and its own files (inotify),
+//! for scrapers (`serve`) and for the next look. The kernel gives no news of a hook's chain, so it looks once a second,
+//! or as often as is set: who stands before our programs, whether they stand at all, whether they see the device's
+//! packets (`probe`). It divides idle shares where tenants ask for it.
 //!
 //! When it has begun it keeps two capabilities, CAP_BPF and CAP_NET_ADMIN, and CAP_SYS_ADMIN if a device of the
 //! configuration or of a record is in another namespace: only with that may a thread enter one (`setns`(2)).

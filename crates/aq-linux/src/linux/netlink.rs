@@ -166,7 +166,8 @@ pub fn news() -> Result<OwnedFd, String> {
     Ok(socket)
 }
 
-/// Takes what a socket of news has; says whether there was any. News that was lost because there was too much counts, too.
+/// Takes what a socket of news has; says whether there was any. News that was lost because there was too much counts,
+/// too.
 pub fn drain(socket: impl AsFd) -> bool {
     let mut buffer = vec![0; 1 << 15];
     let mut any = false;

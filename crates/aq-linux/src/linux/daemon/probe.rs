@@ -2,8 +2,8 @@
 //!
 //! The program counts what passes it, the device what it sends or has received. Bytes that the program passed may be
 //! dropped before the device, never the other way round. So if the device has more than the program, the rest did not
-//! come by it. Bytes that lay in the queue between them when counting began may come late; beyond that, each byte counts as
-//! escaped. A driver may count a few bytes more of each packet, such as a checksum or a tag.
+//! come by it. Bytes that lay in the queue between them when counting began may come late; beyond that, each byte
+//! counts as escaped. A driver may count a few bytes more of each packet, such as a checksum or a tag.
 
 use super::super::netlink::Count;
 
