@@ -46,6 +46,8 @@ mod watch;
 
 /// Least time between two looks that news cause: a change of many devices is one.
 const PAUSE: Duration = Duration::from_millis(20);
+/// When it looks again into a namespace that could not be entered.
+const AGAIN: Duration = Duration::from_millis(200);
 /// How often the lock of another daemon is tried: one that was killed may leave a child that has yet to end.
 const LOOKS: u32 = 20;
 
@@ -323,6 +325,10 @@ impl Daemon {
             unknown = Some(why);
             None
         });
+        if unknown.is_some() {
+            // `ip netns add` makes a file, and the namespace there an instant later, of which there is no news.
+            self.next_look = self.next_look.min(Instant::now() + AGAIN);
+        }
         for (place, name) in names.iter().enumerate() {
             let Some(keeping) = self.devices.get_mut(name) else { continue };
             if let Some(why) = &unknown {
