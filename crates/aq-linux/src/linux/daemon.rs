@@ -14,6 +14,8 @@
 //! When it has begun it keeps two capabilities, CAP_BPF and CAP_NET_ADMIN, and CAP_SYS_ADMIN if a device of the
 //! configuration or of a record is in another namespace: only with that may a thread enter one (`setns`(2)).
 
+#![allow(clippy::disallowed_methods, reason = "a process beside the kernel works in real time")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

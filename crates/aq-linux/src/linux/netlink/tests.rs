@@ -47,7 +47,7 @@ fn a_device_is_read() {
 fn no_bytes_make_it_panic() {
     let whole = request(NEW_LINK, 0, &body());
     for cut in 0..whole.len() {
-        let mut read = |_: u16, body: &[u8]| drop(Link::read(body));
+        let mut read = |_: u16, body: &[u8]| _ = Link::read(body);
         let _ = take(&whole[..cut], &mut read);
         let _ = take(&whole[cut..], &mut read);
         let _ = Link::read(&whole[cut..]);
