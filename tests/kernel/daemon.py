@@ -248,7 +248,12 @@ def index(netns: str, device: str) -> int:
 
 
 def attached_to(netns: str, device: str) -> int:
-    return int(json.loads(Path(f"/run/clearway-aq/{device}@{netns}.json").read_text())["index"])
+    """The number of the device of a record; 0 while there is none."""
+    record = Path(f"/run/clearway-aq/{device}@{netns}.json")
+    try:
+        return int(json.loads(record.read_text())["index"])
+    except FileNotFoundError:
+        return 0
 
 
 TWENTY = "import socket, sys; s = socket.socket(2, 2); [s.sendto(bytes(9), (sys.argv[1], 9)) for _ in range(20)]"
