@@ -77,15 +77,17 @@ aq:
 
 # Augmented Queue in this machine's kernel, as root: installs what it needs on Debian, then faults and experiments with
 # kernel TCP in namespaces. KERNEL="quick table-2" chooses experiments, KERNEL=none none. WRITE=1 writes
-# docs/aq-linux.md.
+# docs/aq-linux.md. COMING=600 has tenants come and go for ten minutes.
 test-kernel:
-	@for package in clang libbpf-dev iproute2 iperf3 bpftool linux-tools-common; do \
+	@for package in clang libbpf-dev iproute2 iperf3 bpftool linux-tools-common containernetworking-plugins runc; do \
 		[ "$$(id -u)" != 0 ] || apt-get install -y --no-install-recommends $$package >/dev/null 2>&1 || true; \
 	done
 	$(MAKE) aq
 	cargo test -p clearway-aq-linux --locked -- --nocapture
 	$(PYTHON) tests/kernel/faults.py
 	$(PYTHON) tests/kernel/attacks.py
+	$(PYTHON) tests/kernel/daemon.py
+	$(PYTHON) tests/kernel/containers.py
 	$(if $(filter none,$(KERNEL)),,$(PYTHON) tests/kernel/experiments.py $(KERNEL) $(if $(WRITE),--write))
 
 # From what fails soonest to what takes longest.

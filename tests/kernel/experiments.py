@@ -23,6 +23,7 @@ import page
 import trace_vms as trace
 from foreseen import foreseen
 from traffic import TCP_PAYLOAD, Got, Sender, send
+from upkeep import upkeep
 from world import World, aq, dctcp, missing, sh, tenants_file, tenants_toml
 
 # A full packet on the wire.
@@ -606,6 +607,7 @@ EXPERIMENTS: dict[str, Callable[[], Row]] = {
     "limits": limits,
     "hundred": hundred,
     "scale": scale,
+    "daemon": upkeep,
 }
 
 

@@ -480,7 +480,7 @@ TESTS: list[Callable[[World, Path], None]] = [
 ]
 
 
-def run(tests: list[Callable[[World, Path], None]], names: list[str]) -> int:
+def run(tests: list[Callable[[World, Path], None]], names: list[str], senders: int = 1) -> int:
     """Runs tests, all or those of these names, each in a world of its own; the exit status."""
     if why := missing():
         print(f"skipped: {why}")
@@ -492,7 +492,7 @@ def run(tests: list[Callable[[World, Path], None]], names: list[str]) -> int:
             continue
         before = counted()
         try:
-            with World() as world, tempfile.TemporaryDirectory() as folder:
+            with World(senders) as world, tempfile.TemporaryDirectory() as folder:
                 test(world, Path(folder))
             settled(before)
             print(f"ok   {test.__name__}", flush=True)

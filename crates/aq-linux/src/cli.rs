@@ -117,6 +117,23 @@ enum Command {
         #[arg(long, value_name = "NS")]
         netns: Option<String>,
     },
+    /// Keep what is attached attached: heals it, follows a configuration, serves Prometheus text. Reads the
+    /// configuration again when it changes, or by SIGHUP. Exit status: 0 told to end, 1 failed, 2 wrong arguments, 75
+    /// another daemon runs, 77 a right is missing, 78 a wrong configuration.
+    Daemon {
+        /// A file of devices and their tenants. Without it only what others attach is kept.
+        config: Option<PathBuf>,
+    },
+    /// A hook of a container's runtime (OCI): gives the container on standard input what its annotations ask for, or
+    /// takes it back if it has stopped.
+    Hook {
+        /// The device that containers with a weight share.
+        #[arg(long, value_name = "DEV", requires = "capacity")]
+        device: Option<String>,
+        /// The capacity of its link.
+        #[arg(long, value_name = "RATE", requires = "device")]
+        capacity: Option<units::Rate>,
+    },
     /// Measure what a packet costs on this machine; attaches nothing.
     Cost {
         /// One JSON array, for programs.
@@ -157,7 +174,26 @@ enum HookName {
 
 /// The whole command: reads arguments, works, says what went wrong.
 pub fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().len() == 1 && std::env::var_os("CNI_COMMAND").is_some() {
+        // A container's runtime calls a plugin so.
+        let (text, done) = crate::cni::main(&crate::place::Roots::default());
+        print!("{text}");
+        return if done { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+    }
     let arguments = Arguments::parse();
+    #[cfg(target_os = "linux")]
+    if let Command::Daemon { config } = &arguments.command {
+        use crate::daemon::notify::{Level, log};
+        let roots = crate::place::Roots { pins: arguments.pins, run: arguments.run };
+        return match crate::daemon::run(&roots, config.as_deref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                log(Level::Error, &failure.why);
+                ExitCode::from(failure.status)
+            }
+        };
+    }
     match act(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -325,7 +361,8 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
                 HookName::Tcx => Hook::Tcx,
                 HookName::Clsact => Hook::Clsact,
             });
-            let asked = Asked { device: &device, netns: netns.as_deref(), text: &text, source: &source, hook };
+            let netns = netns.as_deref();
+            let asked = Asked { device: &device, netns, text: &text, source: &source, hook, ..Asked::default() };
             let done = attach(&roots, &asked)?;
             for warning in done.warnings {
                 eprintln!("warning: {warning}");
@@ -368,8 +405,15 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
         Command::Divide { device, netns } => {
             crate::divide::divide(&DevicePlace::new(&roots, &device, netns.as_deref()), &until_told()?)
         }
+        Command::Hook { device, capacity } => {
+            let text = std::io::read_to_string(std::io::stdin()).map_err(|error| format!("standard input: {error}"))?;
+            for line in crate::oci::main(&roots, &text, device.as_deref(), capacity)? {
+                println!("{line}");
+            }
+            Ok(())
+        }
         Command::Cost { json } => cost(json),
-        Command::Check { .. } | Command::Simulate { .. } | Command::Tenants { .. } => Ok(()),
+        Command::Daemon { .. } | Command::Check { .. } | Command::Simulate { .. } | Command::Tenants { .. } => Ok(()),
     }
 }
 
@@ -408,7 +452,7 @@ fn show(
 ) -> Result<(), String> {
     use std::io::IsTerminal;
 
-    use crate::show::{Line, View, prometheus as as_prometheus, serve, table};
+    use crate::show::{Line, View, prometheus as as_prometheus, table};
 
     if !(interval.is_finite() && (0.0..=3_600.0).contains(&interval)) {
         return Err(format!("--interval {interval}: write seconds from 0 to 3600"));
@@ -432,7 +476,7 @@ fn show(
             return Ok(());
         }
         // Opened anew for each request: tenants join and leave.
-        Some(port) => return serve(port, || Ok(as_prometheus(&lines(&mut open()?)?))),
+        Some(port) => return crate::serve::serve(port, || Ok(as_prometheus(&lines(&mut open()?)?))),
         None => {}
     }
     let mut left = if json { Some(1) } else { count };
@@ -448,6 +492,11 @@ fn show(
                 print!("\x1b[H\x1b[2J");
             }
             print!("{}", table(&now));
+            if let Some(place) = places.first()
+                && let Some(status) = crate::daemon::status::read(place.roots())
+            {
+                print!("{}", status.said());
+            }
         }
         left = left.map(|left| left.saturating_sub(1));
         if left == Some(0) {

@@ -32,5 +32,8 @@ mod cli;
 pub use cli::main;
 pub use grants::{Grants, Row};
 #[cfg(target_os = "linux")]
-pub use linux::{attach, cost, detach, device, divide, hook, keep, kernel, netns, place, rtt, show};
+pub use linux::{
+    attach, cni, container, cost, daemon, detach, device, divide, hook, keep, kernel, netlink, netns, oci, place, rtt,
+    serve, show,
+};
 pub use tenants::Tenants;

@@ -149,6 +149,13 @@ impl Prefix {
     }
 }
 
+impl From<IpAddr> for Prefix {
+    /// The one address.
+    fn from(address: IpAddr) -> Prefix {
+        Prefix { address, length: if address.is_ipv4() { 32 } else { 128 } }
+    }
+}
+
 impl FromStr for Prefix {
     type Err = String;
 

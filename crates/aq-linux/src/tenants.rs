@@ -127,13 +127,19 @@ const MESSAGE_MAX: usize = 500;
 
 /// Reads a file's text; `source` is its name in errors.
 pub fn read(text: &str, source: &str) -> Result<Tenants, String> {
-    let tenants: Tenants = toml::from_str(text).map_err(|error| {
+    read_with(text, source, std::iter::empty())
+}
+
+/// Reads a file's text to which tenants have joined; a text to which any has need not have one itself.
+pub fn read_with(text: &str, source: &str, joined: impl Iterator<Item = Tenant>) -> Result<Tenants, String> {
+    let mut tenants: Tenants = toml::from_str(text).map_err(|error| {
         let line = error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
         let place = line.map_or_else(|| source.to_owned(), |line| format!("{source}:{line}"));
         // A message may quote a value of any length.
         let message: String = error.message().chars().take(MESSAGE_MAX).collect();
         format!("{place}: {message}")
     })?;
+    tenants.entity.extend(joined);
     tenants.check().map_err(|problem| format!("{source}: {problem}"))?;
     Ok(tenants)
 }
@@ -276,6 +282,21 @@ impl Link {
 }
 
 impl Tenant {
+    /// A tenant that matches nothing and asks for nothing yet, all else by default.
+    pub fn named(name: &str) -> Tenant {
+        Tenant {
+            name: name.to_owned(),
+            matches: Matches::default(),
+            each: Each::default(),
+            flows: None,
+            transport: cubic(),
+            senders: four(),
+            feedback: None,
+            work_conserving: None,
+            request: Vec::new(),
+        }
+    }
+
     /// How many AQs it has at each position.
     pub fn states(&self) -> u32 {
         if self.each == Each::Flow { self.flows.unwrap_or(1) } else { 1 }

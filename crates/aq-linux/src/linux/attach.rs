@@ -6,8 +6,9 @@
 //! steps.
 //!
 //! If it is attached already, the program stays in place: tenants are matched by name, those in both files keep their
-//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, another
-//! program takes over their gaps and counters, and stands first before the old one goes.
+//! gaps and counters, and only changes are written. If a kind of match is new, a program that looks at it comes first
+//! over the same maps, and the old one goes. If the maps have no room, another program with maps of its own takes over
+//! gaps and counters, and stands first before the old one goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +20,11 @@ use super::detach::{elsewhere, remove};
 use super::device::{self, Choice, Device, Hook, TC_ACT_SHOT, has_clsact};
 use super::hook::{self, Standing};
 use super::kernel::{self, FRAGMENTS, Found, Maps, PORTS, Settings, chain};
-use super::place::{Attached, DevicePlace, Held, Record, Rooms, Roots};
+use super::place::{Attached, By, DevicePlace, Held, Joined, Record, Rooms, Roots};
 use super::rtt::{self, Measured};
 use super::show::now_ns;
 use crate::grants::{Grants, Row, Senders};
-use crate::tenants::{RTT_MAX, Tenant, Tenants, read};
+use crate::tenants::{RTT_MAX, Tenant, Tenants, read_with};
 
 /// The actions that were done.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,10 +36,12 @@ pub struct Done {
 }
 
 /// The request of an operator.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
     /// The device's name.
     pub device: &'a str,
+    /// The name that it has now, if it was renamed since.
+    pub renamed: Option<&'a str>,
     /// Its namespace, which this thread has entered.
     pub netns: Option<&'a str>,
     /// The text of the tenants' file, and its name.
@@ -47,6 +50,46 @@ pub struct Asked<'a> {
     pub source: &'a str,
     /// A hook that the operator insists on.
     pub hook: Option<Hook>,
+    /// The program that asks.
+    pub by: By,
+    /// Of a container's own device: which container it is.
+    pub owner: Option<&'a str>,
+    /// A tenant that joins. If another program than a runtime attached the device, its text stays.
+    pub joins: Option<&'a Joined>,
+    /// Owners whose tenants leave.
+    pub leave: &'a [String],
+    /// Whether cgroups may be absent until they are made, as when a machine starts.
+    pub lenient: bool,
+}
+
+impl Asked<'_> {
+    /// The tenants that will have joined.
+    fn joined(&self, before: Option<&Record>) -> Vec<Joined> {
+        let mut all = before.map_or_else(Vec::new, |record| record.joined.clone());
+        let leaves =
+            |one: &Joined| self.leave.contains(&one.owner) || self.joins.is_some_and(|joins| joins.owner == one.owner);
+        all.retain(|one| !leaves(one));
+        all.extend(self.joins.cloned());
+        all
+    }
+
+    /// The same with the text that stays, where only a tenant joins or leaves.
+    fn over<'b>(&self, before: Option<&'b Record>) -> Asked<'b>
+    where
+        Self: 'b,
+    {
+        let changes_one = self.joins.is_some() || !self.leave.is_empty();
+        match before {
+            Some(record) if changes_one && record.by != self.by => Asked {
+                text: &record.tenants,
+                source: "the attached tenants",
+                by: record.by,
+                owner: record.owner.as_deref(),
+                ..*self
+            },
+            _ => *self,
+        }
+    }
 }
 
 /// The senders' least retransmission timeout by this machine's settings.
@@ -57,27 +100,24 @@ pub fn timeout() -> Duration {
 
 /// Attaches tenants to a device, or changes the tenants that are attached.
 pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
-    let tenants = read(asked.text, asked.source)?;
-    let device = Device::find(asked.device)?;
-    let (senders, said, mut warnings) = senders(&device, &tenants);
-    let mut granted = Vec::new();
-    for position in tenants.positions() {
-        let grants =
-            Grants::new(&tenants, position, senders).map_err(|problem| format!("{}: {problem}", asked.source))?;
-        granted.push(grants);
-    }
     kernel::check_rights()?;
-    let mut choices = Vec::new();
-    for grants in &granted {
-        choices.push(device.choose(grants.position(), asked.hook, kernel::has_tcx())?);
-    }
-    for tenant in &tenants.entity {
-        Found::new(&tenant.matches, true)
-            .map_err(|why| format!("{}: entity \"{}\": {why}", asked.source, tenant.name))?;
-    }
-    roots.check_pins()?;
+    let device = Device::find(asked.renamed.unwrap_or(asked.device))?;
     let place = DevicePlace::new(roots, asked.device, asked.netns);
-    let _lock = place.lock("lock")?;
+    let lock = place.lock()?;
+    let done = attach_locked(roots, asked, &device, &place);
+    place.close(lock);
+    done
+}
+
+fn attach_locked(roots: &Roots, asked: &Asked<'_>, device: &Device, place: &DevicePlace) -> Result<Done, String> {
+    let mut before = place.record()?;
+    let record = before.clone();
+    let asked = &asked.over(record.as_ref());
+    let joined = asked.joined(before.as_ref());
+    let tenants = read_with(asked.text, asked.source, joined.iter().map(|one| one.tenant.clone()))?;
+    let (senders, said, mut warnings) = senders(device, &tenants);
+    let (granted, choices) = plan(asked, device, &tenants, senders)?;
+    roots.check_pins()?;
     warnings.extend(granted.iter().flat_map(|grants| grants.warnings.clone()));
     let by_cgroup = tenants.entity.iter().find(|tenant| !tenant.matches.cgroup.is_empty());
     if let Some(tenant) = by_cgroup
@@ -93,39 +133,62 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
         warnings.push(format!("{} is down", device.name));
     }
     let mut record = Record {
-        device: device.name.clone(),
+        device: asked.device.to_owned(),
         netns: asked.netns.map(str::to_owned),
         index: device.index,
         tenants: asked.text.to_owned(),
+        by: asked.by,
+        owner: asked.owner.map(str::to_owned),
+        joined,
         timeout_ns: senders.timeout.ps() / 1_000,
         rtt_ns: senders.rtt.ps() / 1_000,
         unfinished: true,
         attached: Vec::new(),
     };
-    let mut before = place.record()?;
-    let mut lines = clean(roots, &place, &device, asked.netns, before.as_ref())?;
+    let mut lines = clean(roots, place, device, asked.netns, before.as_ref())?;
     if let Some(old) = before.take() {
-        if let Some(changed) = change(&place, &device, &old, &mut record, &tenants, &granted, &choices)? {
+        if let Some(changed) = change(place, device, &old, &mut record, &tenants, &granted, &choices)? {
             lines.extend(changed);
             lines.extend(said);
             return Ok(Done { lines, warnings });
         }
         let by_tcx = choices.iter().all(|choice| choice.hook == Hook::Tcx);
-        before = leave(&place, &device, old, by_tcx, &mut lines)?;
+        before = leave(place, device, old, by_tcx, &mut lines)?;
     }
     let done = granted.iter().zip(&choices).try_for_each(|(grants, choice)| {
-        let new = add(&place, &device, &mut record, &tenants, grants, *choice, before.as_ref())?;
+        let new = add(place, device, &mut record, &tenants, grants, *choice, before.as_ref())?;
         lines.push(new);
         Ok(())
     });
     let finished = Record { unfinished: false, ..record.clone() };
     if let Err(why) = done.and_then(|()| place.drop_aside()).and_then(|()| place.write(&finished)) {
         // Steps that can't be undone are left to `detach`; the first error is the one to tell.
-        let _ = remove(&place, &record, &Ok(()));
+        let _ = remove(place, &record, &Ok(()));
         return Err(why);
     }
     lines.extend(said);
     Ok(Done { lines, warnings })
+}
+
+/// The grants at each position, and where each program must stand.
+fn plan(
+    asked: &Asked<'_>,
+    device: &Device,
+    tenants: &Tenants,
+    senders: Senders,
+) -> Result<(Vec<Grants>, Vec<Choice>), String> {
+    let (mut granted, mut choices) = (Vec::new(), Vec::new());
+    for position in tenants.positions() {
+        let grants =
+            Grants::new(tenants, position, senders).map_err(|problem| format!("{}: {problem}", asked.source))?;
+        choices.push(device.choose(position, asked.hook, kernel::has_tcx())?);
+        granted.push(grants);
+    }
+    for tenant in &tenants.entity {
+        Found::new(&tenant.matches, !asked.lenient)
+            .map_err(|why| format!("{}: entity \"{}\": {why}", asked.source, tenant.name))?;
+    }
+    Ok((granted, choices))
 }
 
 /// Makes room for another program. One that runs stays aside until the other does, and is returned; another is taken
@@ -171,8 +234,10 @@ fn clean(
             lines.push(format!("{}: removed pins that had no record", device.name));
         }
         if let Some((other, record)) = elsewhere(roots, device, netns)? {
-            let _lock = other.lock("lock")?;
-            lines.push(format!("attached before: {}", remove(&other, &record, &Ok(()))?));
+            let lock = other.lock()?;
+            let removed = remove(&other, &record, &Ok(()));
+            other.close(lock);
+            lines.push(format!("attached before: {}", removed?));
         }
     }
     Ok(lines)
@@ -244,13 +309,14 @@ fn add(
     let folder = place.make(position)?;
     kernel::pin(&ebpf, &folder)?;
     let mut maps = Maps::of(&mut ebpf)?;
+    let named = by_name(tenants);
     for (row, held) in grants.rows().iter().zip(&attached.held) {
         for state in held.first..held.first + held.flows {
             maps.reset(state, now_ns())?;
         }
         maps.configure(held, row.word())?;
-        if let Some(tenant) = named(tenants, &row.name) {
-            maps.tell(&Found::new(&tenant.matches, true)?, held.entity)?;
+        if let Some(tenant) = named.get(row.name.as_str()) {
+            maps.tell(&Found::new(&tenant.matches, false)?, held.entity)?;
         }
     }
     take_over(place, attached, before, &mut maps)?;
@@ -314,8 +380,9 @@ fn settings(device: &Device, attached: &Attached) -> Settings {
     }
 }
 
-fn named<'a>(tenants: &'a Tenants, name: &str) -> Option<&'a Tenant> {
-    tenants.entity.iter().find(|tenant| tenant.name == name)
+/// The tenants by name: there may be a million.
+fn by_name(tenants: &Tenants) -> BTreeMap<&str, &Tenant> {
+    tenants.entity.iter().map(|tenant| (tenant.name.as_str(), tenant)).collect()
 }
 
 /// Room in the maps for what is there and as much again, so that tenants can join.
@@ -389,17 +456,22 @@ fn change(
     if !same || before.unfinished || !stands(place, device, before)? {
         return Ok(None);
     }
-    let old = read(&before.tenants, "the tenants attached before")?;
+    let old = before.all()?;
     let kinds = tenants.entity.iter().map(|tenant| Found::kinds(&tenant.matches)).fold(0, |all, one| all | one);
+    let mut stays = Vec::new();
     for ((attached, grants), choice) in before.attached.iter().zip(granted).zip(choices) {
         let mut new = attached.clone();
         new.held = hold(grants.rows(), &attached.held)?;
         let states = new.held.iter().map(|held| held.first + held.flows).max().unwrap_or(0);
         let entities = new.held.iter().map(|held| held.entity + 1).max().unwrap_or(0);
         let needed = rooms(tenants, &new.held);
+        new.kinds |= kinds;
+        // A program that looks at more kinds takes the place of the old one over the same maps, by tcx without a gap.
         let fits = attached.position == grants.position()
             && attached.hook == choice.hook
-            && kinds & !attached.kinds == 0
+            && (new.kinds == attached.kinds || attached.hook == Hook::Tcx)
+            && needed.ports <= attached.rooms.ports
+            && needed.fragments <= attached.rooms.fragments
             && entities <= attached.rooms.configs
             && states <= attached.rooms.states
             && needed.keys <= attached.rooms.keys
@@ -407,19 +479,25 @@ fn change(
         if !fits {
             return Ok(None);
         }
-        record.attached.push(new);
+        stays.push(new);
     }
+    record.attached = stays;
     place.write(&Record { unfinished: true, ..before.clone() })?;
     let mut lines = Vec::new();
-    for ((new, attached), grants) in record.attached.iter().zip(&before.attached).zip(granted) {
-        let mut maps = Maps::open(&place.pins(new.position))?;
+    for ((new, attached), grants) in record.attached.iter_mut().zip(&before.attached).zip(granted) {
+        let folder = place.pins(new.position);
+        let mut maps = Maps::open(&folder)?;
         let (joined, left) = rewrite(&mut maps, new, attached, grants, tenants, &old)?;
-        lines.push(format!(
-            "{}: {} changed: {joined} joined, {left} left, {} tenants",
-            record.device,
-            new.position.name(),
-            new.held.len() - 1
-        ));
+        let (name, position) = (&device.name, new.position.name());
+        let mut line =
+            format!("{name}: {position} changed: {joined} joined, {left} left, {} tenants", new.held.len() - 1);
+        if new.kinds != attached.kinds {
+            let mut ebpf = kernel::load_with(settings(device, new), new.rooms, Some(&folder))?;
+            new.program = Some(hook::number(kernel::program(&mut ebpf)?)?);
+            hook::to_the_front(&mut ebpf, device, place, new.position)?;
+            line += &format!("; another program, {position} by tcx, looks at more kinds of match");
+        }
+        lines.push(line);
     }
     record.unfinished = false;
     place.write(record)?;
@@ -437,15 +515,16 @@ fn rewrite(
 ) -> Result<(usize, usize), String> {
     let stays: BTreeMap<&str, u32> = new.held.iter().map(|held| (held.name.as_str(), held.entity)).collect();
     let was: BTreeMap<&str, u32> = attached.held.iter().map(|held| (held.name.as_str(), held.entity)).collect();
+    let (named, named_before) = (by_name(tenants), by_name(old));
     let mut left = 0;
     for held in &attached.held {
-        let matches = |tenants| named(tenants, &held.name).map(|tenant: &Tenant| &tenant.matches);
+        let matches = |named: &BTreeMap<&str, &'_ Tenant>| named.get(held.name.as_str()).map(|one| one.matches.clone());
         let same = stays.get(held.name.as_str()) == Some(&held.entity);
         left += usize::from(!stays.contains_key(held.name.as_str()));
-        if let Some(gone) = matches(old)
-            && (!same || matches(tenants) != Some(gone))
+        if let Some(gone) = matches(&named_before)
+            && (!same || matches(&named).as_ref() != Some(&gone))
         {
-            maps.forget(&Found::new(gone, false)?)?;
+            maps.forget(&Found::new(&gone, false)?)?;
         }
     }
     let mut joined = 0;
@@ -458,8 +537,8 @@ fn rewrite(
             }
         }
         maps.configure(held, row.word())?;
-        if let Some(tenant) = named(tenants, &row.name) {
-            maps.tell(&Found::new(&tenant.matches, true)?, held.entity)?;
+        if let Some(tenant) = named.get(row.name.as_str()) {
+            maps.tell(&Found::new(&tenant.matches, false)?, held.entity)?;
         }
     }
     // Numbers that cgroups had before they were made again.
@@ -501,7 +580,7 @@ fn front(place: &DevicePlace, record: &Record, device: &Device) -> Result<Vec<St
 /// Whether [`refresh`] has anything to heal.
 pub fn ails(place: &DevicePlace, record: &Record) -> bool {
     let name = device::name_of(record.index);
-    let Ok(tenants) = read(&record.tenants, "the attached tenants") else { return false };
+    let Ok(tenants) = record.all() else { return false };
     record.attached.iter().any(|attached| {
         let stands = hook::standing(place, attached, name.as_deref(), record.index);
         let again = || {
@@ -518,22 +597,28 @@ pub fn ails(place: &DevicePlace, record: &Record) -> bool {
 pub fn refresh(roots: &Roots, name: &str, netns: Option<&str>) -> Result<Vec<String>, String> {
     let place = DevicePlace::new(roots, name, netns);
     let nothing = || format!("{name}: nothing is attached there");
-    let again = |record: &Record, why: &str| {
+    let again = |record: &Record, renamed: Option<&str>, why: &str| {
         let (device, netns) = (&record.device, record.netns.as_deref());
         let hook = record.attached.first().map(|attached| attached.hook).filter(|&hook| hook == Hook::Clsact);
-        let asked = Asked { device, netns, text: &record.tenants, source: "the attached tenants", hook };
+        let (text, source) = (&record.tenants, "the attached tenants");
+        let (by, owner) = (record.by, record.owner.as_deref());
+        let lenient = true;
+        let asked = Asked { device, renamed, netns, text, source, hook, by, owner, lenient, ..Asked::default() };
         let mut lines = vec![format!("{device}: {why}: attached again")];
         lines.extend(attach(roots, &asked)?.lines);
         Ok(lines)
     };
-    let lock = place.lock("lock")?;
-    let record = place.record()?.ok_or_else(nothing)?;
+    let lock = place.lock()?;
+    let Some(record) = place.record()? else {
+        place.close(lock);
+        return Err(nothing());
+    };
     kernel::check_rights()?;
     let now = device::name_of(record.index);
     if record.unfinished || now.is_none() {
         drop(lock);
         let why = if record.unfinished { "a command that changed it did not finish" } else { "its device was gone" };
-        return again(&record, why);
+        return again(&record, now.as_deref(), why);
     }
     let device = Device::find(now.as_deref().unwrap_or(name))?;
     let mut lines = Vec::new();
@@ -545,9 +630,9 @@ pub fn refresh(roots: &Roots, name: &str, netns: Option<&str>) -> Result<Vec<Str
     let troubles = front(&place, &record, &device)?;
     if let Some(why) = troubles.first() {
         drop(lock);
-        return again(&record, why);
+        return again(&record, Some(&device.name), why);
     }
-    let tenants = read(&record.tenants, "the attached tenants")?;
+    let tenants = record.all()?;
     for attached in &record.attached {
         let changed = Maps::open(&place.pins(attached.position))?.follow(&cgroups(&tenants, attached)?)?;
         if changed > 0 {
@@ -562,9 +647,9 @@ pub fn refresh(roots: &Roots, name: &str, netns: Option<&str>) -> Result<Vec<Str
 
 /// The numbers of cgroups that are there now, and whose they are.
 pub fn cgroups(tenants: &Tenants, attached: &Attached) -> Result<BTreeMap<u64, u32>, String> {
-    let mut all = BTreeMap::new();
+    let (mut all, named) = (BTreeMap::new(), by_name(tenants));
     for held in &attached.held {
-        let Some(tenant) = named(tenants, &held.name) else { continue };
+        let Some(tenant) = named.get(held.name.as_str()) else { continue };
         all.extend(Found::new(&tenant.matches, false)?.cgroups().map(|id| (id, held.entity)));
     }
     Ok(all)

@@ -13,21 +13,35 @@ use super::place::{DevicePlace, Record, Roots};
 /// could enter the device's namespace.
 pub fn detach(roots: &Roots, device: &str, netns: Option<&str>, entered: Result<(), String>) -> Result<String, String> {
     let place = DevicePlace::new(roots, device, netns);
-    let _lock = place.lock("lock")?;
+    let lock = place.lock()?;
+    let done = detach_locked(roots, device, netns, entered, &place);
+    place.close(lock);
+    done
+}
+
+fn detach_locked(
+    roots: &Roots,
+    device: &str,
+    netns: Option<&str>,
+    entered: Result<(), String>,
+    place: &DevicePlace,
+) -> Result<String, String> {
     let here = entered.is_ok().then(|| Device::find(device).ok()).flatten();
     let Some(record) = place.record()? else {
         if let Some(here) = &here
             && let Some((other, record)) = elsewhere(roots, here, netns)?
         {
-            let _lock = other.lock("lock")?;
+            let lock = other.lock()?;
             kernel::check_rights()?;
-            return remove(&other, &record, &Ok(()));
+            let done = remove(&other, &record, &Ok(()));
+            other.close(lock);
+            return done;
         }
         entered?;
-        return leftovers(&place, here.as_ref());
+        return leftovers(place, here.as_ref());
     };
     kernel::check_rights()?;
-    remove(&place, &record, &entered)
+    remove(place, &record, &entered)
 }
 
 /// Removes what stands without a record, after that was lost: pins and filters.

@@ -15,13 +15,14 @@
 //! program of tcx that returns `TCX_PASS` has clsact left out. So clsact is used only where the kernel has no tcx
 //! (before 6.6).
 
-use std::net::IpAddr;
 use std::process::Command;
 
 use contract::sharing::Position;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::netlink::{self, Link};
 
 /// A drop that the sender is told of (`linux/pkt_cls.h`; tcx has the same number).
 pub const TC_ACT_SHOT: u32 = 2;
@@ -78,10 +79,10 @@ pub struct Choice {
     pub why: &'static str,
 }
 
-/// Runs a command of iproute2 and reads its JSON.
-fn json(program: &str, arguments: &[&str]) -> Result<Value, String> {
-    let output = Command::new(program).args(arguments).output().map_err(|error| {
-        format!("{program} could not be run: {error}; it is part of iproute2 (on Debian: apt install iproute2)")
+/// Runs `tc` and reads its JSON.
+fn tc(arguments: &[&str]) -> Result<Value, String> {
+    let output = Command::new("tc").args(arguments).output().map_err(|error| {
+        format!("tc could not be run: {error}; it is part of iproute2 (on Debian: apt install iproute2)")
     })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -90,37 +91,33 @@ fn json(program: &str, arguments: &[&str]) -> Result<Value, String> {
     if output.stdout.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Array(Vec::new()));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("{program} {}: {error}", arguments.join(" ")))
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("tc {}: {error}", arguments.join(" ")))
+}
+
+/// Refuses a name that no device can have.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > 15 || name.contains(|c: char| c == '/' || c.is_whitespace()) {
+        return Err(format!("\"{name}\" is no name of a network device"));
+    }
+    Ok(())
+}
+
+impl From<Link> for Device {
+    fn from(link: Link) -> Device {
+        // `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`.
+        let link_bytes = if matches!(link.header, 1 | 772) { 14 } else { 0 };
+        let Link { name, index, kind, port_of, up, .. } = link;
+        Device { name, index, kind, port_of, link_bytes, up }
+    }
 }
 
 impl Device {
     /// Looks a device up in the namespace of this thread.
     pub fn find(name: &str) -> Result<Device, String> {
-        if name.is_empty() || name.len() > 15 || name.contains(|c: char| c == '/' || c.is_whitespace()) {
-            return Err(format!("\"{name}\" is no name of a network device"));
-        }
-        let found = json("ip", &["-d", "-j", "link", "show", "dev", name]).map_err(|said| match said.as_str() {
-            "" => format!("{name}: there is no such network device here"),
-            _ if said.contains("does not exist") => {
-                format!("{name}: there is no such network device here; `ip link` lists them, --netns names a namespace")
-            }
-            _ => format!("{name}: {said}"),
-        })?;
-        Device::read(&found[0]).ok_or_else(|| format!("{name}: what `ip -j link` says of it could not be understood"))
-    }
-
-    /// From an entry of `ip -d -j link`.
-    fn read(entry: &Value) -> Option<Device> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let link_type = text(&entry["link_type"]);
-        Some(Device {
-            name: entry["ifname"].as_str()?.to_owned(),
-            index: u32::try_from(entry["ifindex"].as_u64()?).ok()?,
-            kind: text(&entry["linkinfo"]["info_kind"]),
-            port_of: text(&entry["linkinfo"]["info_slave_kind"]),
-            link_bytes: if matches!(link_type.as_str(), "ether" | "loopback") { 14 } else { 0 },
-            up: entry["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP")),
-        })
+        check_name(name)?;
+        let absent =
+            || format!("{name}: there is no such network device here; `ip link` lists them, --netns names a namespace");
+        netlink::link(name)?.map(Device::from).ok_or_else(absent)
     }
 
     /// Its description, for people.
@@ -158,16 +155,9 @@ pub fn name_of(index: u32) -> Option<String> {
     netdevice::index_to_name(&any, index).ok()
 }
 
-/// The addresses of a device of this namespace.
-pub fn addresses(name: &str) -> Result<Vec<IpAddr>, String> {
-    let found = json("ip", &["-j", "addr", "show", "dev", name])?;
-    let all = found[0]["addr_info"].as_array().into_iter().flatten();
-    Ok(all.filter_map(|one| one["local"].as_str()?.parse().ok()).collect())
-}
-
 /// Whether a device of this namespace has a clsact qdisc.
 pub fn has_clsact(name: &str) -> Result<bool, String> {
-    let qdiscs = json("tc", &["-j", "qdisc", "show", "dev", name])?;
+    let qdiscs = tc(&["-j", "qdisc", "show", "dev", name])?;
     Ok(qdiscs.as_array().is_some_and(|all| all.iter().any(|one| one["kind"] == "clsact")))
 }
 
@@ -200,13 +190,13 @@ impl Filter {
 
 /// The filters of a device's clsact qdisc in one direction, in the order in which they run.
 pub fn filters(name: &str, position: Position) -> Result<Vec<Filter>, String> {
-    let found = json("tc", &["-j", "filter", "show", "dev", name, position.name()])?;
+    let found = tc(&["-j", "filter", "show", "dev", name, position.name()])?;
     Ok(found.as_array().into_iter().flatten().filter_map(Filter::read).collect())
 }
 
 /// Removes the clsact qdisc of a device.
 pub fn remove_clsact(name: &str) -> Result<(), String> {
-    json("tc", &["qdisc", "del", "dev", name, "clsact"]).map(drop)
+    tc(&["qdisc", "del", "dev", name, "clsact"]).map(drop)
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ use sharing::aq::WorkConserving;
 use units::Duration;
 
 use super::kernel::Maps;
-use super::place::{Attached, DevicePlace, Record};
+use super::place::{Attached, DevicePlace, Lock, Record};
 use super::show::{arrived, now_ns};
 use crate::grants::Grants;
-use crate::tenants::{Tenants, read};
+use crate::tenants::Tenants;
 
 /// One position of a device.
 struct Half {
@@ -31,34 +31,98 @@ struct Half {
 
 /// Divides until `stop`. It needs no right but those to the pinned maps, and drops all others.
 pub fn divide(place: &DevicePlace, stop: &Arc<AtomicBool>) -> Result<(), String> {
-    let _lock = place.lock("divide")?;
-    let nothing = || "nothing is attached there; `clearway-aq attach` comes first".to_owned();
-    let mut record = place.record()?.ok_or_else(nothing)?;
-    let tenants = read(&record.tenants, "the attached tenants")?;
-    let Some(WorkConserving::Reallocate { period, .. }) = tenants.config().work_conserving else {
-        return Err("the attached tenants ask for no work conservation; write sharing.aq.work_conserving = { \
-                    reallocate = { period = \"100ms\", headroom = 0.1 } } and attach them again"
-            .to_owned());
-    };
-    let mut halves = open(place, &record, &tenants)?;
+    let mut divider = Divider::new(place)?.ok_or(
+        "the attached tenants ask for no work conservation; write sharing.aq.work_conserving = { reallocate = { \
+         period = \"100ms\", headroom = 0.1 } } and attach them again",
+    )?;
     drop_rights()?;
     while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Wait::from_nanos(period.ps() / 1_000));
-        let Some(now) = place.record()? else { return Ok(()) };
-        if now != record {
-            halves = reopen(place, &now, halves)?;
-            record = now;
+        std::thread::sleep(divider.period());
+        if !divider.divide()? {
+            return Ok(());
         }
-        for half in &mut halves {
+    }
+    divider.end()
+}
+
+/// The division of one device's link.
+pub struct Divider {
+    place: DevicePlace,
+    record: Record,
+    halves: Vec<Half>,
+    period: Wait,
+    _lock: Lock,
+}
+
+impl std::fmt::Debug for Divider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Divider")
+    }
+}
+
+/// The period of tenants that ask for work conservation.
+pub fn period(tenants: &Tenants) -> Option<Wait> {
+    match tenants.config().work_conserving {
+        Some(WorkConserving::Reallocate { period, .. }) => Some(Wait::from_nanos(period.ps() / 1_000)),
+        _ => None,
+    }
+}
+
+impl Divider {
+    /// Begins to divide; none if the attached tenants ask for no work conservation.
+    pub fn new(place: &DevicePlace) -> Result<Option<Divider>, String> {
+        let lock = place.lock_to_divide()?;
+        let other = || format!("another clearway-aq lends the idle shares of {} already", place.name());
+        Divider::with(place, lock.ok_or_else(other)?)
+    }
+
+    /// The same; none, too, if another process divides it.
+    pub fn try_new(place: &DevicePlace) -> Result<Option<Divider>, String> {
+        place.lock_to_divide()?.map_or(Ok(None), |lock| Divider::with(place, lock))
+    }
+
+    fn with(place: &DevicePlace, lock: Lock) -> Result<Option<Divider>, String> {
+        let nothing = || "nothing is attached there; `clearway-aq attach` comes first".to_owned();
+        let record = place.record()?.ok_or_else(nothing)?;
+        let tenants = record.all()?;
+        let Some(period) = period(&tenants) else { return Ok(None) };
+        let halves = open(place, &record, &tenants)?;
+        Ok(Some(Divider { place: place.clone(), record, halves, period, _lock: lock }))
+    }
+
+    /// The time from one division to the next.
+    pub fn period(&self) -> Wait {
+        self.period
+    }
+
+    /// Divides once. False if the tenants were detached.
+    pub fn divide(&mut self) -> Result<bool, String> {
+        let Some(now) = self.place.record()? else { return Ok(self.place.is_busy()) };
+        if now.unfinished {
+            // A command is replacing the program, or was killed; rates stay until it is known which program stands.
+            return Ok(true);
+        }
+        if now != self.record {
+            let tenants = now.all()?;
+            self.halves = reopen(&self.place, &now, &tenants, std::mem::take(&mut self.halves))?;
+            self.period = period(&tenants).unwrap_or(self.period);
+            self.record = now;
+        }
+        for half in &mut self.halves {
             half.divide()?;
         }
+        Ok(true)
     }
-    for half in &mut halves {
-        let tenants = read(&record.tenants, "the attached tenants")?;
-        half.grants = grants(&record, &tenants, &half.attached)?;
-        half.write()?;
+
+    /// Gives every tenant what it is guaranteed.
+    pub fn end(mut self) -> Result<(), String> {
+        let tenants = self.record.all()?;
+        for half in &mut self.halves {
+            half.grants = grants(&self.record, &tenants, &half.attached)?;
+            half.write()?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn grants(record: &Record, tenants: &Tenants, attached: &Attached) -> Result<Grants, String> {
@@ -75,8 +139,7 @@ fn open(place: &DevicePlace, record: &Record, tenants: &Tenants) -> Result<Vec<H
 
 /// Changed tenants, with the same maps where the program is the same. A program that was replaced, as after its device
 /// returned, has others: root may open them without any capability.
-fn reopen(place: &DevicePlace, record: &Record, halves: Vec<Half>) -> Result<Vec<Half>, String> {
-    let tenants = read(&record.tenants, "the attached tenants")?;
+fn reopen(place: &DevicePlace, record: &Record, tenants: &Tenants, halves: Vec<Half>) -> Result<Vec<Half>, String> {
     let mut left: Vec<Half> = halves;
     let half = |attached: &Attached| {
         let same =
@@ -86,7 +149,7 @@ fn reopen(place: &DevicePlace, record: &Record, halves: Vec<Half>) -> Result<Vec
             None => Maps::open(&place.pins(attached.position))
                 .map_err(|why| format!("the program was replaced; start `clearway-aq divide` again: {why}"))?,
         };
-        Half::new(record, &tenants, attached.clone(), maps)
+        Half::new(record, tenants, attached.clone(), maps)
     };
     record.attached.iter().map(half).collect()
 }

@@ -519,6 +519,11 @@ fn cgroups() -> Option<PathBuf> {
     })
 }
 
+/// The folder of a cgroup, whether it is there or not.
+pub fn cgroup_folder(path: &str) -> Option<PathBuf> {
+    Some(cgroups()?.join(path.trim_start_matches('/')))
+}
+
 /// The id of a cgroup.
 fn cgroup(path: &str) -> Result<u64, String> {
     let Some(mount) = cgroups() else {

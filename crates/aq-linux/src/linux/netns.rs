@@ -28,3 +28,13 @@ pub fn enter(namespace: &str) -> Result<(), String> {
     move_into_link_name_space(opened.as_fd(), Some(LinkNameSpaceType::Network))
         .map_err(|error| format!("--netns {namespace}: {error}; it needs root (CAP_SYS_ADMIN)"))
 }
+
+/// Does something in a network namespace, by a thread of its own, so that this one stays where it is. Without a name it
+/// is this thread's own namespace.
+pub fn within<T: Send>(namespace: Option<&str>, act: impl FnOnce() -> T + Send) -> Result<T, String> {
+    let Some(namespace) = namespace else { return Ok(act()) };
+    std::thread::scope(|scope| {
+        let there = scope.spawn(|| enter(namespace).map(|()| act()));
+        there.join().unwrap_or_else(|_| Err(format!("--netns {namespace}: work there ended in a panic")))
+    })
+}

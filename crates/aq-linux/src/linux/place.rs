@@ -17,9 +17,11 @@ use units::Duration;
 
 use super::device::Hook;
 use crate::grants::Senders;
+use crate::tenants::{Tenant, Tenants, read_with};
 
-/// How often a command looks whether another has ended, and how long it waits between.
-const PATIENCE: u32 = 100;
+/// How often a command looks whether another has ended, and how long it waits between. A hundred containers may start
+/// at once, and each waits for those before.
+const PATIENCE: u32 = 1_000;
 const LOOKS: Wait = Wait::from_millis(10);
 
 /// Type of a BPF file system (`BPF_FS_MAGIC`).
@@ -40,6 +42,28 @@ impl Default for Roots {
     }
 }
 
+/// The program that asked for an attachment, and so takes it off again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// An operator's command.
+    #[default]
+    Command,
+    /// The daemon, since its configuration has the device.
+    Daemon,
+    /// A container's runtime. Without its device it is of no use.
+    Container,
+}
+
+/// A tenant that joined those of the file, such as a container.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Joined {
+    /// Which container it is, in its runtime's terms.
+    pub owner: String,
+    /// The tenant.
+    pub tenant: Tenant,
+}
+
 /// The attachment of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -55,6 +79,15 @@ pub struct Record {
     pub timeout_ns: u64,
     /// The round trip from which limits and thresholds were derived where the file gives none, in nanoseconds.
     pub rtt_ns: u64,
+    /// The program that asked for it.
+    #[serde(default)]
+    pub by: By,
+    /// Of a container's own device: which container it is, in its runtime's terms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Tenants beside those of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<Joined>,
     /// Whether a command is changing it, or was killed on the way: what the maps hold is then unknown.
     #[serde(default)]
     pub unfinished: bool,
@@ -63,6 +96,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// All tenants: those of the file and those that joined.
+    pub fn all(&self) -> Result<Tenants, String> {
+        read_with(&self.tenants, "the attached tenants", self.joined.iter().map(|joined| joined.tenant.clone()))
+    }
+
     /// The assumptions on senders when it was attached.
     pub fn senders(&self) -> Senders {
         Senders { rtt: Duration::from_ns(self.rtt_ns), timeout: Duration::from_ns(self.timeout_ns) }
@@ -190,6 +228,11 @@ impl DevicePlace {
         [Position::Egress, Position::Ingress].iter().try_for_each(|&position| remove_pins(&self.aside(position)))
     }
 
+    /// The places of all devices.
+    pub fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
     /// The name of the device and its namespace, as files have it.
     pub fn name(&self) -> &str {
         &self.key
@@ -208,33 +251,35 @@ impl DevicePlace {
         self.roots.run.join(format!("{}.{ending}", self.key))
     }
 
-    /// Locks the place against other commands, or says that one is at work. `what` is the name of the lock.
-    pub fn lock(&self, what: &str) -> Result<Lock, String> {
-        let path = self.file(what);
-        let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
-        fs::create_dir_all(&self.roots.run).map_err(wrong)?;
-        let file = File::options().create(true).append(true).open(&path).map_err(wrong)?;
-        // Commands are short; and one that was killed may leave a child that has yet to begin its program.
-        for _ in 0..PATIENCE {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Lock(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOKS),
-                Err(error) => return Err(format!("{}: {error}", path.display())),
-            }
-        }
-        Err(format!("another clearway-aq is at work on {}; wait until it ends", self.key))
+    /// Locks the place against other commands, or says that one is at work.
+    pub fn lock(&self) -> Result<Lock, String> {
+        lock(&self.file("lock"), PATIENCE)?
+            .ok_or_else(|| format!("another clearway-aq is at work on {}; wait until it ends", self.key))
+    }
+
+    /// The lock of the one process that lends the device's idle shares; it does not keep commands from their work. None
+    /// if another process has it.
+    pub fn lock_to_divide(&self) -> Result<Option<Lock>, String> {
+        lock(&self.file("divide"), 1)
+    }
+
+    /// Whether a command is at work.
+    pub fn is_busy(&self) -> bool {
+        is_locked(&self.file("lock"))
     }
 
     /// Whether the record says that a command did not finish, and no command is at work.
     pub fn is_stuck(&self) -> bool {
         let unfinished = || self.record().is_ok_and(|record| record.is_some_and(|record| record.unfinished));
-        let at_work = || {
-            File::open(self.file("lock")).is_ok_and(|file| {
-                flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
-            })
-        };
         // Read again after the lock was free: a command may have finished in between.
-        unfinished() && !at_work() && unfinished()
+        unfinished() && !self.is_busy() && unfinished()
+    }
+
+    /// A mark by which a new record is told from the one before: it is another file.
+    pub fn stamp(&self) -> Option<(u64, i64, i64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let found = fs::metadata(self.file("json")).ok()?;
+        Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
     }
 
     /// The record, if there is one.
@@ -281,6 +326,53 @@ impl DevicePlace {
         }
         Ok(())
     }
+
+    /// Gives a lock back. With nothing attached, the files of locks go, too.
+    pub fn close(&self, lock: Lock) {
+        if self.file("json").exists() {
+            return;
+        }
+        // A process that divides the link may live for a period more.
+        let divide = self.file("divide");
+        if !is_locked(&divide) {
+            let _ = fs::remove_file(divide);
+        }
+        let _ = fs::remove_file(self.file("lock"));
+        drop(lock);
+    }
+}
+
+/// Locks a file, which is made if it is not there, within as many looks; none if another process holds it.
+///
+/// A file that was removed meanwhile is none that others would find, so the lock is of the file that is there after it.
+pub fn lock(path: &Path, looks: u32) -> Result<Option<Lock>, String> {
+    use std::os::unix::fs::MetadataExt;
+    let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(wrong)?;
+    }
+    // Commands are short; and one that was killed may leave a child that has yet to begin its program.
+    for look in 0..looks {
+        let file = File::options().create(true).append(true).open(path).map_err(wrong)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                let ours = file.metadata().map_err(wrong)?.ino();
+                if fs::metadata(path).is_ok_and(|found| found.ino() == ours) {
+                    return Ok(Some(Lock(file)));
+                }
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) if look + 1 < looks => std::thread::sleep(LOOKS),
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a process holds the lock of a file.
+pub fn is_locked(path: &Path) -> bool {
+    File::open(path)
+        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK))
 }
 
 /// Removes the pins in a folder, and the folder.

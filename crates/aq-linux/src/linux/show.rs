@@ -1,22 +1,20 @@
-//! The allocations of tenants and their use, from the pinned counters: as a table, as JSON, or as Prometheus text on a
-//! port.
+//! The allocations of tenants and their use, from the pinned counters: as a table, as JSON, or as Prometheus text.
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::time::Duration as Wait;
+use std::collections::{BTreeMap, BTreeSet};
 
 use contract::sharing::{Position, Share};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use units::{Bytes, Rate};
 
+use super::daemon::status::{self, Healed, Kept};
 use super::device;
 use super::hook::{self, Standing};
 use super::kernel::{Found, Maps, State};
-use super::netns::enter;
+use super::netns::within;
 use super::place::{DevicePlace, Held, Record};
 use crate::grants::{Grants, Row};
-use crate::tenants::{Tenants, read};
+use crate::tenants::Tenants;
 
 /// One tenant at one position of one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,6 +57,16 @@ pub struct Line {
     /// Why they don't, or why that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// Bytes of the device since the daemon began that its program did not see, at this position; none without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escaped_bytes: Option<u64>,
+    /// Whether a daemon runs that heals it.
+    pub kept: bool,
+    /// How often that has healed the device.
+    pub heals: u64,
+    /// The last time that it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub healed: Option<Healed>,
     /// Whether the trouble is this tenant's alone, and not that of all at its place.
     #[serde(skip)]
     pub alone: bool,
@@ -77,6 +85,8 @@ pub struct View {
     record: Record,
     tenants: Tenants,
     opened: Vec<(Position, Maps, Vec<Row>)>,
+    /// By tenant, the cgroups that it has.
+    cgroups: BTreeMap<String, Vec<String>>,
     before: Vec<(u64, State)>,
 }
 
@@ -84,7 +94,7 @@ impl View {
     /// Opens what is attached at a place; none if nothing is.
     pub fn open(place: &DevicePlace) -> Result<Option<View>, String> {
         let Some(record) = place.record()? else { return Ok(None) };
-        let tenants = read(&record.tenants, "the attached tenants")?;
+        let tenants = record.all()?;
         let mut opened = Vec::new();
         for attached in &record.attached {
             let grants =
@@ -95,7 +105,9 @@ impl View {
             })?;
             opened.push((attached.position, maps, grants.rows().to_vec()));
         }
-        Ok(Some(View { place: place.clone(), record, tenants, opened, before: Vec::new() }))
+        let by_cgroup = tenants.entity.iter().filter(|tenant| !tenant.matches.cgroup.is_empty());
+        let cgroups = by_cgroup.map(|tenant| (tenant.name.clone(), tenant.matches.cgroup.clone())).collect();
+        Ok(Some(View { place: place.clone(), record, tenants, opened, cgroups, before: Vec::new() }))
     }
 
     /// Its device and position.
@@ -105,31 +117,28 @@ impl View {
 
     /// Where each program stands, as seen from the device's namespace.
     fn standings(&self) -> Vec<Standing> {
-        let look = || {
-            let name = device::name_of(self.record.index);
-            let at = |attached| hook::standing(&self.place, attached, name.as_deref(), self.record.index);
-            self.record.attached.iter().map(at).collect()
-        };
-        let Some(netns) = self.record.netns.as_deref() else { return look() };
-        let unknown = |why: String| vec![Standing::Unknown(why); self.record.attached.len()];
-        // A thread of its own enters the namespace, so that this one stays where it is.
-        std::thread::scope(|scope| {
-            let there = scope.spawn(|| enter(netns).map(|()| look()));
-            match there.join() {
-                Ok(Ok(found)) => found,
-                Ok(Err(_)) if !super::netns::file(netns).exists() => {
-                    vec![Standing::Not("its namespace is gone".to_owned()); self.record.attached.len()]
-                }
-                Ok(Err(why)) => unknown(why),
-                Err(_) => unknown("the namespace could not be entered".to_owned()),
-            }
+        let all = |standing: Standing| vec![standing; self.record.attached.len()];
+        let netns = self.record.netns.as_deref();
+        within(netns, || standings(&self.place, &self.record)).unwrap_or_else(|why| match netns {
+            Some(name) if !super::netns::file(name).exists() => all(Standing::Not("its namespace is gone".to_owned())),
+            _ => all(Standing::Unknown(why)),
+        })
+    }
+
+    /// Whether a cgroup is there that was made again, so that its packets are not its tenant's.
+    pub fn has_new_cgroups(&self) -> bool {
+        let by_place = self.record.attached.iter().zip(&self.opened);
+        by_place.into_iter().any(|(attached, (_, maps, _))| {
+            attached.held.iter().any(|held| {
+                let paths = self.cgroups.get(&held.name);
+                paths.into_iter().flatten().any(|path| Found::cgroup(path).is_ok_and(|id| !maps.knows(id, held.entity)))
+            })
         })
     }
 
     /// A cgroup of a tenant that is not the one that the program knows.
     fn lost(&self, held: &Held, maps: &Maps) -> Option<String> {
-        let tenant = self.tenants.entity.iter().find(|tenant| tenant.name == held.name)?;
-        for path in &tenant.matches.cgroup {
+        for path in self.cgroups.get(&held.name)? {
             match Found::cgroup(path) {
                 Ok(id) if maps.knows(id, held.entity) => {}
                 Ok(_) => return Some(format!("cgroup {path} was made again; `clearway-aq refresh` looks it up")),
@@ -149,17 +158,33 @@ impl View {
         }
     }
 
+    /// The attached tenants.
+    pub fn tenants(&self) -> &Tenants {
+        &self.tenants
+    }
+
     /// A line for each tenant, with rates since the last call.
     pub fn lines(&mut self) -> Result<Vec<Line>, String> {
+        let standings = self.standings();
+        let kept = status::read(self.place.roots()).and_then(|status| status.of(self.place.name()));
+        self.lines_at(standings, kept.as_ref())
+    }
+
+    /// The same, with where each program stands and what the daemon knows of the device.
+    pub fn lines_at(&mut self, mut standings: Vec<Standing>, kept: Option<&Kept>) -> Result<Vec<Line>, String> {
         let now = now_ns();
         let (mut lines, mut states) = (Vec::new(), Vec::new());
-        let mut standings = self.standings();
         if self.place.is_stuck() {
             let why = "a command that changed it did not finish; `clearway-aq refresh` makes it anew";
             standings.fill(Standing::Not(why.to_owned()));
         }
         let each = self.record.attached.iter().zip(&self.opened).zip(&standings);
         for ((attached, (position, maps, rows)), standing) in each {
+            let escaped = kept.and_then(|kept| kept.escaped.get(position.name()));
+            let standing = match (standing, escaped.and_then(status::Escaped::said)) {
+                (Standing::First, Some(why)) => &Standing::Not(why),
+                _ => standing,
+            };
             for (held, row) in attached.held.iter().zip(rows) {
                 let (state, delay) = maps.sum(held, now)?;
                 let rate = maps.rate(held)?;
@@ -189,6 +214,10 @@ impl View {
                     hidden: state.hidden,
                     enforcing,
                     trouble,
+                    escaped_bytes: kept.map(|_| escaped.map_or(0, |escaped| escaped.bytes)),
+                    kept: kept.is_some(),
+                    heals: kept.map_or(0, |kept| kept.heals),
+                    healed: kept.and_then(|kept| kept.healed.clone()),
                     alone,
                 });
                 states.push((now, state));
@@ -197,6 +226,12 @@ impl View {
         self.before = states;
         Ok(lines)
     }
+}
+
+/// Where each program of a record stands. The thread is in the device's namespace.
+pub fn standings(place: &DevicePlace, record: &Record) -> Vec<Standing> {
+    let name = device::name_of(record.index);
+    record.attached.iter().map(|attached| hook::standing(place, attached, name.as_deref(), record.index)).collect()
 }
 
 fn share(share: Option<Share>) -> String {
@@ -263,6 +298,12 @@ fn troubles(lines: &[Line]) -> String {
         if line.hidden > 0 {
             say(format!("{place}: {} packets of {} had ports that could not be known", line.hidden, line.tenant));
         }
+        if let Some(bytes) = line.escaped_bytes.filter(|&bytes| bytes > 0) {
+            say(format!("{place}: {bytes} bytes of the device were not seen by its program"));
+        }
+        if let Some(healed) = &line.healed {
+            say(format!("{name}: healed {} times, last {}: {}", line.heals, healed.ago(), healed.what));
+        }
         match (&line.trouble, line.enforcing) {
             (Some(why), None) => say(format!("{place}: whether it counts every packet is unknown: {why}")),
             (Some(why), _) if line.alone => say(format!("{place}: {}: NOT ENFORCED: {why}", line.tenant)),
@@ -289,15 +330,9 @@ pub fn prometheus(lines: &[Line]) -> String {
     let mut family = |name: &str, kind: &str, help: &str, value: &dyn Fn(&Line) -> String| {
         text += &format!("# HELP clearway_aq_{name} {help}\n# TYPE clearway_aq_{name} {kind}\n");
         for line in lines {
-            let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-            let netns = line.netns.as_deref().map_or(String::new(), |netns| format!(",netns=\"{}\"", quoted(netns)));
-            text += &format!(
-                "clearway_aq_{name}{{device=\"{}\"{netns},position=\"{}\",tenant=\"{}\"}} {}\n",
-                quoted(&line.device),
-                line.position,
-                quoted(&line.tenant),
-                value(line)
-            );
+            text += &format!("clearway_aq_{name}{{{},tenant=\"{}\"}} ", labels(line), quoted(&line.tenant));
+            text += &value(line);
+            text.push('\n');
         }
     };
     family("packets_total", "counter", "Packets that passed.", &|line| line.packets.to_string());
@@ -306,6 +341,8 @@ pub fn prometheus(lines: &[Line]) -> String {
     family("dropped_bytes_total", "counter", "Bytes that were dropped.", &|line| line.dropped_bytes.to_string());
     family("marks_total", "counter", "Packets that were marked.", &|line| line.marks.to_string());
     family("allocated_bps", "gauge", "Allocated rate; 0 for no AQ.", &|line| line.allocated_bps.to_string());
+    family("passed_bps", "gauge", "Rate that passed in the last interval.", &|line| line.passed_bps.to_string());
+    family("arrived_bps", "gauge", "Rate that arrived in the last interval.", &|line| line.arrived_bps.to_string());
     family("limit_bytes", "gauge", "Limit of an AQ.", &|line| line.limit_bytes.to_string());
     family("hidden_total", "counter", "Packets with ports that could not be known.", &|line| line.hidden.to_string());
     family("enforcing", "gauge", "Whether all packets come by the AQ; NaN where that is unknown.", &|line| {
@@ -314,27 +351,38 @@ pub fn prometheus(lines: &[Line]) -> String {
     family("queue_seconds", "gauge", "Time that a packet would wait in a queue of the tenant's own.", &|line| {
         format!("{:.9}", line.queue_us / 1e6)
     });
+    text + &of_the_daemon(lines)
+}
+
+/// Families with a value for each position and not for each tenant, which only a daemon knows.
+fn of_the_daemon(lines: &[Line]) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, help: &str, value: &dyn Fn(&Line) -> Option<u64>| {
+        let mut seen = BTreeSet::new();
+        for line in lines {
+            if let Some(value) = value(line)
+                && seen.insert(labels(line))
+            {
+                if seen.len() == 1 {
+                    text += &format!("# HELP clearway_aq_{name} {help}\n# TYPE clearway_aq_{name} counter\n");
+                }
+                text += &format!("clearway_aq_{name}{{{}}} {value}\n", labels(line));
+            }
+        }
+    };
+    family("escaped_bytes_total", "Bytes of the device that its program did not see.", &|line| line.escaped_bytes);
+    family("heals_total", "Times that the daemon healed the device.", &|line| line.kept.then_some(line.heals));
     text
 }
 
-/// Serves Prometheus text on a port of this machine until it is killed. `text` is asked for each request.
-pub fn serve(port: u16, mut text: impl FnMut() -> Result<String, String>) -> Result<(), String> {
-    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("--prometheus {port}: {error}"))?;
-    for stream in listener.incoming() {
-        let Ok(mut stream) = stream else { continue };
-        // Whatever is asked, the answer is the same. A client without a request delays others only briefly.
-        let _ = stream.set_read_timeout(Some(Wait::from_secs(1)));
-        let _ = stream.read(&mut [0; 4_096]);
-        let (status, body) = match text() {
-            Ok(body) => ("200 OK", body),
-            Err(why) => ("500 Internal Server Error", why),
-        };
-        let kind = "text/plain; version=0.0.4";
-        let length = body.len();
-        let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
-        let _ = stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes());
-    }
-    Ok(())
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+/// The labels of a line's place.
+fn labels(line: &Line) -> String {
+    let netns = line.netns.as_deref().map_or(String::new(), |netns| format!(",netns=\"{}\"", quoted(netns)));
+    format!("device=\"{}\"{netns},position=\"{}\"", quoted(&line.device), line.position)
 }
 
 impl Maps {

@@ -1,11 +1,8 @@
 use super::*;
 
 fn device(kind: &str, port_of: &str) -> Device {
-    let entry = serde_json::json!({
-        "ifname": "d", "ifindex": 3, "flags": ["UP"], "link_type": "ether",
-        "linkinfo": { "info_kind": kind, "info_slave_kind": port_of },
-    });
-    Device::read(&entry).unwrap()
+    let (kind, port_of) = (kind.to_owned(), port_of.to_owned());
+    Link { name: "d".to_owned(), index: 3, header: 1, up: true, kind, port_of, ..Link::default() }.into()
 }
 
 #[test]

@@ -20,6 +20,10 @@ fn line() -> Line {
         hidden: 0,
         enforcing: Some(true),
         trouble: None,
+        escaped_bytes: None,
+        kept: false,
+        heals: 0,
+        healed: None,
         alone: false,
     }
 }
@@ -38,7 +42,11 @@ fn a_table_has_its_columns_under_their_heads() {
 fn prometheus_text_quotes_names() {
     let text = prometheus(&[line()]);
     assert!(text.contains("clearway_aq_drops_total{device=\"eth0\",position=\"egress\",tenant=\"a \\\"b\\\"\"} 1\n"));
-    assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), 10);
+    assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), 12);
+    let kept = Line { escaped_bytes: Some(7), kept: true, heals: 2, ..line() };
+    let text = prometheus(&[kept.clone(), kept]);
+    assert_eq!(text.matches("clearway_aq_escaped_bytes_total{device=\"eth0\",position=\"egress\"} 7\n").count(), 1);
+    assert_eq!(text.matches("clearway_aq_heals_total{device=\"eth0\",position=\"egress\"} 2\n").count(), 1);
 }
 
 #[test]
