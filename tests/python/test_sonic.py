@@ -64,7 +64,9 @@ def test_every_table_is_in_the_scenario() -> None:
     }
     queue = next(of for of in mmu["queue"] if 3 in of["queues"])
     assert queue["queues"] == [3, 4]
-    assert queue["ecn"] == {"min": "250000B", "max": "1000000B", "probability_max": 0.05, "drop": True}
+    # Yellow packets are as green ones; red ones are marked as all are, and dropped by no profile.
+    green = {"min": "250000B", "max": "1000000B", "probability_max": 0.05, "drop": True}
+    assert queue["ecn"] == {**green, "red": {**green, "drop": False}}
     # Strict first, the rest by weight.
     assert mmu["schedule"][0] == {"queues": [6]}
     weights = dict(zip(mmu["schedule"][1]["queues"], mmu["schedule"][1]["weights"], strict=True))
@@ -78,7 +80,7 @@ def test_every_table_is_in_the_scenario() -> None:
 
 def test_what_is_not_modelled_is_named_key_by_key() -> None:
     notes = sonic.read([CONFIG], LOOKUP).notes
-    assert "WRED_PROFILE|*|yellow_min_threshold: is not modelled" in notes
+    assert not any("WRED_PROFILE" in note for note in notes)
     assert "PORT_QOS_MAP|*|pfcwd_sw_enable: is not modelled" in notes
     assert not any("DEVICE_METADATA" in note or "alias" in note for note in notes)
 
@@ -92,6 +94,33 @@ def test_a_profile_that_holds_its_xoff_leaves_the_pool_that_much_smaller(tmp_pat
     assert mmu["pool"][0]["bytes"] == f"{12_000_000 - 8 * 2 * 40_000}B"
     own = next(of for of in mmu["group"] if 3 in of["groups"])
     assert (own["reserved"], own["headroom"]) == ("20000B", "40000B")
+
+
+def test_each_colour_has_its_own_profile_and_a_port_its_own_rate(tmp_path: Path) -> None:
+    wred = {
+        "ecn": "ecn_green_red",
+        "wred_yellow_enable": "true",
+        **{f"green_{key}": value for key, value in (("min_threshold", "100"), ("max_threshold", "900"))},
+        **{f"yellow_{key}": value for key, value in (("min_threshold", "50"), ("max_threshold", "60"))},
+        "yellow_drop_probability": "100",
+    }
+    maps = json.loads(CONFIG.read_text())["PORT_QOS_MAP"]
+    ports = {name: {**of, "scheduler": "port"} for name, of in maps.items()}
+    scheduler = {"port": {"type": "STRICT", "meter_type": "bytes", "pir": "5000000000", "pbs": "8192", "cir": "1"}}
+    found = sonic.read(
+        [_changed(tmp_path, WRED_PROFILE={"RDMA": wred}, PORT_QOS_MAP=ports, SCHEDULER=scheduler)], LOOKUP
+    )
+    mmu = _mmu(found)
+    ecn = next(of for of in mmu["queue"] if 3 in of["queues"])["ecn"]
+    assert ecn == {
+        "min": "100B",
+        "max": "900B",
+        "probability_max": 0.0,
+        "drop": False,
+        "yellow": {"min": "50B", "max": "60B", "probability_max": 1.0, "drop": True, "mark": False},
+    }
+    assert (mmu["max_rate"], mmu["burst"]) == ("40000000000bps", "8192B")
+    assert "SCHEDULER|port|cir: is not modelled for a whole port; left out" in found.notes
 
 
 def test_ports_that_differ_are_named_and_can_be_chosen(tmp_path: Path) -> None:

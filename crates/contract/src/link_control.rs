@@ -91,6 +91,12 @@ pub trait LinkScheme {
         false
     }
 
+    /// Whether its frames may be lost, because what they say ends by itself and is said again. Otherwise links that
+    /// lose packets lose none of its frames.
+    fn bears_lost_frames(&self) -> bool {
+        false
+    }
+
     /// The classes that it may pause, as a bit mask.
     fn held_classes(&self) -> u8;
 

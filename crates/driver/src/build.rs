@@ -60,9 +60,13 @@ pub fn drivers<C: Carrier, P: Probe>(
         }
     }
     let noisy: BTreeSet<LinkId> = plan.changes.iter().flat_map(|epoch| noisy_links(&epoch.change)).collect();
+    let bears_lost_frames = plan.scenario.flow_control.as_scheme().is_some_and(|control| control.bears_lost_frames());
     let transports: Arc<[Transport]> = if noisy.is_empty() { Arc::new([]) } else { plan.transports.as_slice().into() };
     for id in fabric.ports.iter().flatten().map(|&back| Fabric::reverse(back)) {
-        let noise = || Box::new(Noise::new(plan.scenario.seed, id.index() as u64, transports.clone()));
+        let noise = || {
+            let noise = Noise::new(plan.scenario.seed, id.index() as u64, transports.clone());
+            Box::new(noise.hitting_frames(bears_lost_frames))
+        };
         let (part, link) = (cut.receiver_of(id), fabric.link(id));
         let link_rxs = &mut built[part].links.link_rxs;
         debug_assert_eq!(link_rxs.len() as u32, cut.link_rx_of(id));

@@ -220,7 +220,10 @@ impl<C: Carrier> Links<C> {
         let LinkRx { noise: Some(noise), lost_flows, .. } = &mut self.link_rxs[link_rx] else { return false };
         let lost = noise.loses(&mut self.pool.get_mut(id).packet);
         if lost {
-            lost_flows.note(&self.pool.remove(id).packet);
+            let packet = self.pool.remove(id).packet;
+            if !packet.has(flags::LINK_FRAME) {
+                lost_flows.note(&packet);
+            }
         }
         lost
     }

@@ -13,10 +13,10 @@
 //! Losses hit whole packets, whatever their length, as a bad optic or a full buffer in an unknown box would. They are
 //! drawn in the same way, before bit errors, from a stream of their own.
 //!
-//! Frames of a flow control are neither hit nor lost. Real pauses survive losses because they are repeated and expire
-//! (IEEE 802.1Qbb). That is not modelled, so a single lost frame would stop a link for ever. So a lossy link harms a
-//! flow control less here than in reality, where a lost pause may also cost packets. Messages of link-level retry are
-//! hit and lost as packets are, since it recovers by itself.
+//! Frames of a flow control are hit and lost as packets are, if it bears that: PFC whose pauses expire and are
+//! refreshed (`quanta`). Frames of others are neither hit nor lost, since a single lost frame would stop a link for
+//! ever. So a lossy link harms them less here than in reality. Messages of link-level retry are hit and lost as packets
+//! are, since it recovers by itself.
 
 use std::sync::Arc;
 
@@ -35,6 +35,11 @@ pub struct Noise {
     packets: Trials,
     #[state(built("settings"))]
     transports: Arc<[Transport]>,
+    /// Whether it hits frames of a flow control, too.
+    #[state(built("settings"))]
+    pub(crate) hits_frames: bool,
+    /// Frames that were lost or hit, which are counted with no packets.
+    pub lost_frames: u64,
     /// Packets with bit errors, which were noticed and cost them.
     pub corrupted_packets: u64,
     /// Bytes of them.
@@ -102,12 +107,19 @@ impl Noise {
             bits: Trials::new(Stream::new(seed, link, "bit errors")),
             packets: Trials::new(Stream::new(seed, link, "losses")),
             transports,
+            hits_frames: false,
+            lost_frames: 0,
             corrupted_packets: 0,
             corrupted_bytes: 0,
             unnoticed_packets: 0,
             lossy_packets: 0,
             lossy_bytes: 0,
         }
+    }
+
+    /// The same noise, which may also hit frames of a flow control.
+    pub(crate) fn hitting_frames(self, hits_frames: bool) -> Noise {
+        Noise { hits_frames, ..self }
     }
 
     /// Sets the probabilities of errors and losses from now on.
@@ -138,7 +150,9 @@ impl Noise {
     /// Whether this packet, which has passed the link, is lost. If it is not, it may have been changed.
     pub(crate) fn loses(&mut self, packet: &mut Packet) -> bool {
         if packet.has(flags::LINK_FRAME) {
-            return false;
+            let lost = self.hits_frames && self.hits(u64::from(packet.wire_bytes));
+            self.lost_frames += u64::from(lost);
+            return lost;
         }
         if !self.packets.miss(1) {
             self.packets.hits(1);

@@ -38,7 +38,7 @@ pub fn tables<C: Carrier, P: Probe>(
     tables
 }
 
-/// What link-level retry counts at the ends of links, which [`counted`] does not see.
+/// Counters of link-level retry and of lost frames, at the ends of links, which [`counted`] does not see.
 pub(crate) fn counted_by_links<'a, C: Carrier, P: Probe>(
     plan: &Plan,
     parts: &'a [Driver<C, P>],
@@ -49,8 +49,10 @@ pub(crate) fn counted_by_links<'a, C: Carrier, P: Probe>(
     let hits = link_rxs.flat_map(|link_rx| &link_rx.noise).flat_map(|noise| {
         [("llr_damaged_packets", noise.corrupted_packets), ("llr_vanished_packets", noise.lossy_packets)]
     });
+    let noise = parts.iter().flat_map(|part| part.links.link_rxs.iter().flat_map(|link_rx| &link_rx.noise));
+    let frames = noise.filter(|noise| noise.hits_frames).map(|noise| ("lost_frames", noise.lost_frames));
     let by_links = plan.transports.len() + 2;
-    repeaters.flat_map(|of| of.counters()).chain(hits).map(move |(name, value)| (by_links, name, value))
+    repeaters.flat_map(|of| of.counters()).chain(hits).chain(frames).map(move |(name, value)| (by_links, name, value))
 }
 
 /// Notes for readers of the tables.

@@ -71,6 +71,12 @@ impl LinkScheme for Config {
     }
 
     fn check(&self) -> Result<(), Problem> {
+        if self.pfc.quanta.is_some() || self.pfc.refresh.is_some() {
+            return Err(Problem::new(
+                "pfc.quanta",
+                "pauses beside isolated flows hold until they are lifted; delete it",
+            ));
+        }
         if !(0.0..=1e6).contains(&self.threshold) {
             return Err(Problem::new("threshold", format!("{} is not between 0 and 1000000 products", self.threshold)));
         }
@@ -130,8 +136,8 @@ enum Message {
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Packed {
-    pfc: [u8; 2],
-    isolate: u16,
+    pfc: [u8; 4],
+    isolate: u32,
     flow: u32,
 }
 
@@ -146,8 +152,8 @@ impl Header for Message {
     #[inline]
     fn pack(self) -> Packed {
         match self {
-            Message::Isolate(flow) => Packed { pfc: [0, 0], isolate: 1, flow: flow.0 },
-            Message::Release(flow) => Packed { pfc: [0, 0], isolate: 0, flow: flow.0 },
+            Message::Isolate(flow) => Packed { pfc: [0; 4], isolate: 1, flow: flow.0 },
+            Message::Release(flow) => Packed { pfc: [0; 4], isolate: 0, flow: flow.0 },
             Message::Pfc(frame) => Packed { pfc: frame.pack(), isolate: 0, flow: 0 },
         }
     }
@@ -155,8 +161,8 @@ impl Header for Message {
     #[inline]
     fn unpack(packed: Packed) -> Message {
         match packed {
-            Packed { pfc: [0, _], isolate: 0, flow } => Message::Release(FlowId(flow)),
-            Packed { pfc: [0, _], flow, .. } => Message::Isolate(FlowId(flow)),
+            Packed { pfc: [0, ..], isolate: 0, flow } => Message::Release(FlowId(flow)),
+            Packed { pfc: [0, ..], flow, .. } => Message::Isolate(FlowId(flow)),
             Packed { pfc, .. } => Message::Pfc(pfc::Frame::unpack(pfc)),
         }
     }

@@ -12,8 +12,10 @@
 //!
 //! All ports of a switch have the same settings, but for headroom, which may depend on a link's rate and length; and so
 //! have all switches, but those that have a role of their own ([`RoleSpec`]).
-//! Deliberately absent: colours, since nothing meters packets; averaged queue lengths; and timeouts of pauses, which
-//! hold until they are lifted.
+//! Packets may have colours, by their DSCP or by meters ([`node::mmu::Meter`]), and each queue a profile of early marks
+//! and losses for each colour, by its length or by the average of that ([`node::mmu::Wred`]).
+//!
+//! Deliberately absent: hierarchies of weights within weights.
 
 mod arithmetic;
 mod resolved;
@@ -21,14 +23,13 @@ mod role;
 mod switch;
 mod watch;
 
-use node::Marking;
 use node::link::{NicControl, QueueDiscipline};
 use node::packet::CLASSES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, PortId, Problem, Rate, SwitchId};
 
-use crate::pfc;
+use crate::pfc::{self, Quanta};
 pub use arithmetic::GroupAtPort;
 use contract::link_control::{LinkScheme, LinkView};
 use contract::{About, Compared, HeaderFormat, headers_of};
@@ -56,11 +57,27 @@ pub struct Config {
     pub port: Vec<PortSpec>,
     /// Queues in the order of service. Default: queue 0 first, each strictly before the next.
     pub schedule: Vec<LevelSpec>,
+    /// Meters that colour what arrives at each port. Default: packets have the colour that `maps` says, or are green.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub meter: Vec<MeterSpec>,
+    /// The rate that each port may not exceed, all of its queues together. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<Rate>,
+    /// Bytes that a port may send at once at `max_rate`. Default: 16KB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Bytes>,
     /// Which traffic class, queue and group each class of packets has. Default: those with its own number.
     pub maps: Maps,
     /// A watchdog for queues that a neighbour has paused for long. Default: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<Watchdog>,
+    /// Quanta of 512 bit times after which a pause ends by itself, 1 to 65535. Frames may be lost then, like packets.
+    /// Default: a pause holds until it is lifted, and no frame is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quanta: Option<u16>,
+    /// Quanta after which a pause is sent again while it is to last; 0 for never. Default: half of `quanta`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<u16>,
     /// Settings of some switches in place of these, by the switches' names: of leaves, of spines. Default: all switches
     /// have these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -185,7 +202,8 @@ pub struct QueueSpec {
     pub burst: Option<Bytes>,
 }
 
-/// A profile for marks and early losses, by the length of the queue.
+/// A profile for marks and early losses, by the length of the queue (WRED). Packets that are not green have their own,
+/// if there is one for their colour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ecn {
@@ -195,19 +213,83 @@ pub struct Ecn {
     pub max: Bytes,
     /// Probability at `max`, 0 to 1.
     pub probability_max: f64,
-    /// Whether packets that are not ECN-capable are dropped where others are marked (WRED). Default: false.
+    /// Whether packets that are not ECN-capable, and so not marked, are dropped where others are. Default: false.
     #[serde(default)]
     pub drop: bool,
+    /// Whether ECN-capable packets are marked. Default: true.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub mark: bool,
     /// Whether a packet is marked when it leaves, by the length that remains. Default: when it arrives.
     #[serde(default)]
     pub at_departure: bool,
+    /// Lengths are averages: each arrival moves them by 2 to the power of minus this, 1 to 15, of the distance to the
+    /// length that it finds, and idle time by as many full packets as could have left (RED; SAI's `weight`). Default:
+    /// the length itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average: Option<u8>,
+    /// The profile of yellow packets. Default: that of green ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yellow: Option<ColourSpec>,
+    /// The profile of red packets. Default: that of green ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub red: Option<ColourSpec>,
+}
+
+/// The profile of one colour.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ColourSpec {
+    /// Queue length at which marking begins.
+    pub min: Bytes,
+    /// Queue length above which every packet is marked.
+    pub max: Bytes,
+    /// Probability at `max`, 0 to 1.
+    pub probability_max: f64,
+    /// Whether packets that are not marked are dropped where others are. Default: false.
+    #[serde(default)]
+    pub drop: bool,
+    /// Whether ECN-capable packets are marked. Default: true.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub mark: bool,
 }
 
 impl Ecn {
-    fn marking(self) -> Marking {
-        let Ecn { min, max, probability_max, .. } = self;
-        Marking::Ramp { min, max, probability_max, per: None }
+    /// The profile of green packets.
+    fn green(self) -> ColourSpec {
+        let Ecn { min, max, probability_max, drop, mark, .. } = self;
+        ColourSpec { min, max, probability_max, drop, mark }
     }
+}
+
+/// A meter of the packets of some classes that arrive at a port. With `pir` it has two rates (RFC 2698): green within
+/// `cir`, yellow within `pir`, red beyond. Without, a single rate (RFC 2697): green within `cbs`, yellow within `ebs`,
+/// red beyond. A packet that `maps` makes yellow or red gets no better colour.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeterSpec {
+    /// The traffic classes that it measures together, 0 to 7.
+    pub classes: Vec<u8>,
+    /// The committed rate.
+    pub cir: Rate,
+    /// Bytes that may come at once within it.
+    pub cbs: Bytes,
+    /// Bytes beyond those that may come at once, which fill at `cir` when the others are full. Without `pir`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ebs: Option<Bytes>,
+    /// The peak rate. Goes with `pbs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pir: Option<Rate>,
+    /// Bytes that may come at once within the peak rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pbs: Option<Bytes>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 /// The memory of each port in a pool.
@@ -262,6 +344,9 @@ pub struct Maps {
     /// By DSCP, 0 to 63: its traffic class.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dscp_to_tc: Vec<u8>,
+    /// By DSCP, 0 to 63: the colour that packets come with, 0 for green, 1 for yellow, 2 for red. Needs `dscp`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dscp_to_colour: Vec<u8>,
     /// By traffic class: its queue.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tc_to_queue: Vec<u8>,
@@ -314,8 +399,13 @@ impl Default for Config {
             queue: Vec::new(),
             port: Vec::new(),
             schedule: Vec::new(),
+            meter: Vec::new(),
+            max_rate: None,
+            burst: None,
             maps: Maps::default(),
             watchdog: None,
+            quanta: None,
+            refresh: None,
             role: Vec::new(),
         }
     }
@@ -343,6 +433,14 @@ impl LinkScheme for Config {
     fn check(&self) -> Result<(), Problem> {
         resolved::check(self)?;
         self.check_roles()
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let of_roles = self.role.iter().enumerate().flat_map(|(index, role)| {
+            let under = move |problem: Problem| problem.under(format!("role[{index}]"));
+            resolved::advice(&role.config()).into_iter().map(under)
+        });
+        resolved::advice(self).into_iter().chain(of_roles).collect()
     }
 
     fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
@@ -388,8 +486,15 @@ impl LinkScheme for Config {
     }
 
     fn keeps_time(&self) -> bool {
-        let keeps = |config: &Config| config.watchdog.is_some() || config.queue.iter().any(|of| of.max_rate.is_some());
+        let keeps = |config: &Config| {
+            let shaped = config.max_rate.is_some() || config.queue.iter().any(|queue| queue.max_rate.is_some());
+            shaped || config.watchdog.is_some() || config.quanta.is_some()
+        };
         self.every().any(|config| keeps(&config))
+    }
+
+    fn bears_lost_frames(&self) -> bool {
+        self.quanta.is_some()
     }
 
     /// A NIC answers to the classes that are lossless at its switch.
@@ -400,6 +505,7 @@ impl LinkScheme for Config {
             Some(switch) => resolved::lossless_classes(&self.at(view, switch).0),
             None => self.held_classes(),
         };
-        Some(pfc::nic_part(view, host, lossless, pfc::Config::default().resume_offset))
+        let quanta = Quanta::new(self.quanta, self.refresh);
+        Some(pfc::nic_part(view, host, port, lossless, pfc::Config::default().resume_offset, quanta))
     }
 }

@@ -17,10 +17,16 @@
 //! congestion: head-of-line blocking, pause storms and, if pauses form a circle, deadlock. The simulation shows all of
 //! these (Pyrrha, section 2.2).
 //!
-//! Deliberately absent: timeouts of pauses (a pause holds until it is lifted; real switches refresh it), watchdogs that
-//! drop what a storm holds, and the guaranteed minimum of each queue.
+//! By default a pause holds until it is lifted, and its frames are never lost. With `quanta` it ends by itself and is
+//! refreshed, as in real switches ([`expiry`]), and links that lose packets lose frames too.
+//!
+//! Deliberately absent: watchdogs that drop what a storm holds, and the guaranteed minimum of each queue
+//! (`flow_control = "mmu"` has both).
 
+mod expiry;
 mod ingress;
+
+use std::fmt;
 
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, Share, frame_packet};
@@ -35,6 +41,7 @@ use units::{Bytes, Duration, HostId, PortId, Problem, Rate, SwitchId, Time};
 use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
 use contract::{About, Compared, HeaderFormat, headers_of};
 
+pub(crate) use expiry::{Expiry, Quanta, frame as frame_of};
 pub(crate) use ingress::Ingress;
 
 /// Configuration of PFC.
@@ -60,6 +67,13 @@ pub struct Config {
     /// The lossless classes. Packets of other classes are dropped when memory is full. Class 0 carries acknowledgements
     /// and other control packets, too few to need PFC. Default: 1 to 7.
     pub classes: Vec<u8>,
+    /// Quanta of 512 bit times after which a pause ends by itself, 1 to 65535. Frames may be lost then, like packets.
+    /// Default: a pause holds until it is lifted, and no frame is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quanta: Option<u16>,
+    /// Quanta after which a pause is sent again while it is to last; 0 for never. Default: half of `quanta`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<u16>,
 }
 
 /// Headroom as SONiC computes it for switches of several vendors (its design "dynamically headroom calculation", and
@@ -149,7 +163,16 @@ fn response_bytes(rate: Rate) -> u64 {
 impl Default for Config {
     fn default() -> Config {
         let classes = (1..CLASSES as u8).collect();
-        Config { alpha: 2.0, per_rate: None, headroom_bdps: None, headroom: None, resume_offset: Bytes(3_000), classes }
+        Config {
+            alpha: 2.0,
+            per_rate: None,
+            headroom_bdps: None,
+            headroom: None,
+            resume_offset: Bytes(3_000),
+            classes,
+            quanta: None,
+            refresh: None,
+        }
     }
 }
 
@@ -189,6 +212,7 @@ impl LinkScheme for Config {
             }
             headroom.check().map_err(|problem| problem.under("headroom"))?;
         }
+        Quanta::check(self.quanta, self.refresh)?;
         check_classes(&self.classes, "names no class; name at least one, or leave flow_control out")
     }
 
@@ -197,7 +221,7 @@ impl LinkScheme for Config {
     }
 
     fn doubt(&self, view: &LinkView<'_>, switch: SwitchId) -> Option<Problem> {
-        Ingress::doubt(self, view, switch)
+        Ingress::doubt(self, view, switch).or_else(|| Quanta::doubt(self.quanta, self.refresh))
     }
 
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
@@ -212,52 +236,77 @@ impl LinkScheme for Config {
         true
     }
 
-    fn nic_control(&self, view: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
-        Some(nic_part(view, host, self.mask(), self.resume_offset))
+    fn keeps_time(&self) -> bool {
+        self.quanta.is_some()
+    }
+
+    fn bears_lost_frames(&self) -> bool {
+        self.quanta.is_some()
+    }
+
+    fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
+        Some(nic_part(view, host, port, self.mask(), self.resume_offset, self.quanta()))
     }
 }
 
 /// A NIC that obeys pauses, and pauses these classes.
-pub(crate) fn nic_part(view: &LinkView<'_>, host: HostId, lossless: u8, resume_offset: Bytes) -> Box<dyn NicControl> {
+pub(crate) fn nic_part(
+    view: &LinkView<'_>,
+    host: HostId,
+    port: PortId,
+    lossless: u8,
+    resume_offset: Bytes,
+    quanta: Option<Quanta>,
+) -> Box<dyn NicControl> {
     // With several links, all deliver more until they fall silent.
     let reaction = view.of_ports(host, |node, port| view.reaction_bytes(node, port));
     let pause_bytes = view.intake_buffer.get().saturating_sub(reaction);
     let resume_bytes = pause_bytes.saturating_sub(resume_offset.get());
-    Box::new(NicPart { paused: 0, lossless, pause_bytes, resume_bytes, pauses: false })
+    let rate = view.rate(view.fabric.host_node(host), port);
+    let expiry = Expiry::new(quanta, std::iter::once(rate));
+    Box::new(NicPart { paused: 0, lossless, pause_bytes, resume_bytes, pauses: false, expiry })
 }
 
 impl Config {
     pub(crate) fn mask(&self) -> u8 {
         class_mask(&self.classes)
     }
+
+    fn quanta(&self) -> Option<Quanta> {
+        Quanta::new(self.quanta, self.refresh)
+    }
 }
 
-/// A PFC frame: which classes, and whether they pause or go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
+/// A PFC frame: which classes, whether they pause or go on, and for how long they pause.
+#[derive(Clone, Copy, PartialEq, Eq, node::State)]
 pub struct Frame {
     /// One bit a class that the frame speaks of (the class-enable vector).
     pub classes: u8,
     /// One bit a class that shall pause; those of `classes` that are not here go on.
     pub pause: u8,
+    /// For how many quanta; 0 if no class pauses. Where pauses hold until they are lifted it is the most, and means
+    /// nothing.
+    pub quanta: u16,
 }
 
 /// MAC control opcode of PFC.
 pub(crate) const OPCODE: u16 = 0x0101;
 
 impl Header for Frame {
-    /// Classes and which of them pause.
-    type Packed = [u8; 2];
+    /// Classes, which of them pause, and for how long.
+    type Packed = [u8; 4];
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
 
     #[inline]
-    fn pack(self) -> [u8; 2] {
-        [self.classes, self.pause]
+    fn pack(self) -> [u8; 4] {
+        let [high, low] = self.quanta.to_be_bytes();
+        [self.classes, self.pause, high, low]
     }
 
     #[inline]
-    fn unpack([classes, pause]: [u8; 2]) -> Frame {
-        Frame { classes, pause }
+    fn unpack([classes, pause, high, low]: [u8; 4]) -> Frame {
+        Frame { classes, pause, quanta: u16::from_be_bytes([high, low]) }
     }
 
     /// Opcode, class-enable vector, and a time of pause in quanta for each class (IEEE 802.1Q figure 36-4).
@@ -265,7 +314,7 @@ impl Header for Frame {
         to.u16(OPCODE);
         to.u16(u16::from(self.classes));
         for class in 0..CLASSES {
-            to.u16(if self.pause >> class & 1 == 1 { u16::MAX } else { 0 });
+            to.u16(if self.pause >> class & 1 == 1 { self.quanta } else { 0 });
         }
     }
 
@@ -275,11 +324,15 @@ impl Header for Frame {
             return Err(Malformed { what: "PFC opcode" });
         }
         let classes = u8::try_from(from.u16()?).map_err(|_| Malformed { what: "PFC class-enable vector" })?;
-        let mut pause = 0;
+        let (mut pause, mut quanta) = (0, 0);
         for class in 0..CLASSES {
-            pause |= u8::from(from.u16()? > 0) << class;
+            let time = from.u16()?;
+            if time > 0 && classes >> class & 1 == 1 {
+                pause |= 1 << class;
+                quanta = quanta.max(time); // classes here pause for one time
+            }
         }
-        Ok(Frame { classes, pause: pause & classes })
+        Ok(Frame { classes, pause, quanta })
     }
 }
 
@@ -290,7 +343,19 @@ pub(crate) const FIELDS: &[Field] =
 
 const LAYOUT: &[Message] = &[Message::new("Frame", Bits::u16(0).are(OPCODE as u64), 20, FIELDS)];
 
+/// As captures and tables of packets say it: the quanta are the same in all frames of a run.
+impl fmt::Debug for Frame {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Frame").field("classes", &self.classes).field("pause", &self.pause).finish()
+    }
+}
+
 impl Frame {
+    /// These classes go on.
+    pub(crate) fn resume(classes: u8) -> Frame {
+        Frame { classes, pause: 0, quanta: 0 }
+    }
+
     /// The paused classes after this frame.
     pub(crate) fn applied_to(self, paused: u8) -> u8 {
         paused & !self.classes | self.pause & self.classes
@@ -342,7 +407,17 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
-        frame.header::<Frame>().obey(cx, port);
+        let frame = frame.header::<Frame>();
+        self.ingress.heard(cx.now, port, frame);
+        frame.obey(cx, port);
+    }
+
+    fn poll_at(&self) -> Time {
+        self.ingress.next_at()
+    }
+
+    fn wake(&mut self, cx: &mut LinkCx<'_>) {
+        self.ingress.wake(cx);
     }
 
     fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
@@ -395,27 +470,49 @@ struct NicPart {
     pause_bytes: u64,
     resume_bytes: u64,
     pauses: bool,
+    expiry: Option<Box<Expiry>>,
 }
 
 impl NicControl for NicPart {
-    fn frame(&mut self, _: Time, frame: &Packet) {
-        self.paused = frame.header::<Frame>().applied_to(self.paused);
+    fn frame(&mut self, now: Time, frame: &Packet) {
+        let frame = frame.header::<Frame>();
+        if let Some(expiry) = &mut self.expiry {
+            expiry.heard(now, PortId(0), frame);
+        }
+        self.paused = frame.applied_to(self.paused);
     }
 
     fn reset(&mut self, _: bool) {
         self.paused = 0;
         self.pauses = false;
+        if let Some(expiry) = &mut self.expiry {
+            expiry.clear(PortId(0));
+        }
+    }
+
+    fn keeps_time(&self) -> bool {
+        self.expiry.is_some()
+    }
+
+    fn poll_at(&self) -> Time {
+        self.expiry.as_ref().map_or(Time::MAX, |expiry| expiry.next_at())
+    }
+
+    fn wake(&mut self, now: Time) -> Option<Packet> {
+        let (ended, frame) = self.expiry.as_mut()?.wake_nic(now);
+        self.paused &= !ended;
+        frame.map(frame_packet)
     }
 
     fn paused_classes(&self) -> u8 {
         self.paused
     }
 
-    fn intake(&mut self, bytes: u64) -> Option<Packet> {
+    fn intake(&mut self, now: Time, bytes: u64) -> Option<Packet> {
         let before = self.pauses;
         self.pauses = bytes > if before { self.resume_bytes } else { self.pause_bytes };
-        let pause = if self.pauses { self.lossless } else { 0 };
-        (self.pauses != before).then(|| frame_packet(Frame { classes: self.lossless, pause }))
+        let frame = |part: &mut NicPart| frame_of(&mut part.expiry, now, PortId(0), part.lossless, part.pauses);
+        (self.pauses != before).then(|| frame_packet(frame(self)))
     }
 }
 

@@ -362,7 +362,22 @@ pub trait NicControl: Send + crate::State {
 
     /// `_bytes` have arrived and wait for the host to take them in (host congestion: Pyrrha, section 4.4). Returns a
     /// frame if the switch has to pause or resume.
-    fn intake(&mut self, _bytes: u64) -> Option<Packet> {
+    fn intake(&mut self, _now: Time, _bytes: u64) -> Option<Packet> {
+        None
+    }
+
+    /// Whether it is to be woken at times of its own ([`NicControl::poll_at`]).
+    fn keeps_time(&self) -> bool {
+        false
+    }
+
+    /// When it wants [`NicControl::wake`]; [`Time::MAX`] for never.
+    fn poll_at(&self) -> Time {
+        Time::MAX
+    }
+
+    /// The time named by [`NicControl::poll_at`] has come. Returns a frame to the switch.
+    fn wake(&mut self, _now: Time) -> Option<Packet> {
         None
     }
 

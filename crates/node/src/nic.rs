@@ -53,9 +53,18 @@ impl Nic {
     }
 
     /// `bytes` have arrived and wait for the host to take them in.
-    pub fn intake(&mut self, bytes: u64) {
-        let frame = self.control.intake(bytes);
+    pub fn intake(&mut self, now: Time, bytes: u64) {
+        let frame = self.control.intake(now, bytes);
         self.frames.extend(frame);
+    }
+
+    /// A time has come that may be one of its flow control's own.
+    pub fn wake(&mut self, now: Time) {
+        if self.control.poll_at() <= now {
+            let frame = self.control.wake(now);
+            self.frames.extend(frame);
+            self.note_pause(now);
+        }
     }
 
     /// The next frame to the switch.

@@ -54,6 +54,9 @@ pub struct Host {
     jobs: Option<Box<HostJobs>>,
     /// Its NIC.
     nic: Link,
+    /// Whether something beside its transports wakes it: a shaper, the limit of its intake, its NIC.
+    #[state(built("it never changes"))]
+    keeps_time: bool,
     /// The limit of its intake, if it takes packets in more slowly than its link brings them.
     #[state(skip("refused"))]
     receive_limit: Option<Box<ReceiveLimit>>,
@@ -167,6 +170,7 @@ impl Host {
             submitted_again: 0,
             delivered_again: 0,
         };
+        let keeps_time = shaper.is_some() || nic.as_ref().is_some_and(|nic| nic.keeps_time());
         Host {
             id,
             transports: endpoints.into_iter().enumerate().map(slot).collect(),
@@ -180,6 +184,7 @@ impl Host {
             turns: None,
             waiting,
             jobs: None,
+            keeps_time,
             nic: nic.map_or(Link::Open, |nic| Link::Controlled(Nic::new(nic))),
             receive_limit: None,
             events: Vec::new(),
@@ -202,7 +207,10 @@ impl Host {
     /// The same host, with several links.
     pub(crate) fn with_homes(self, homes: Option<MultihomedNic>) -> Host {
         match homes {
-            Some(homes) => Host { nic: Link::Several(Box::new(homes)), ..self },
+            Some(homes) => {
+                let mut nic = Link::Several(Box::new(homes));
+                Host { keeps_time: nic.keeps_time() || self.keeps_time, nic, ..self }
+            }
             None => self,
         }
     }
@@ -215,6 +223,7 @@ impl Host {
     /// The same host, which takes packets in at `rate` at most and has room for `buffer` of those that wait.
     pub(crate) fn with_receive_limit(mut self, receive_limit: Option<ReceiveLimit>) -> Host {
         self.receive_limit = receive_limit.map(Box::new);
+        self.keeps_time |= self.receive_limit.is_some();
         self
     }
 
@@ -289,8 +298,7 @@ impl Host {
     #[inline]
     pub fn next_at(&self) -> Time {
         let start = self.starts_at();
-        let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
-        let start = self.receive_limit.as_ref().map_or(start, |receive_limit| receive_limit.next_at().min(start));
+        let start = if self.keeps_time { self.parts_at().min(start) } else { start };
         self.transports_at().min(start)
     }
 
@@ -359,7 +367,7 @@ impl Host {
     fn drain_received(&mut self, now: Time) {
         let tell = |host: &mut Host| {
             let bytes = host.receive_limit.as_ref().map_or(0, |receive_limit| receive_limit.bytes);
-            host.nic.each(|nic| nic.intake(bytes));
+            host.nic.each(|nic| nic.intake(now, bytes));
         };
         tell(self);
         while let Some(next) = self.receive_limit.as_mut().and_then(|receive_limit| receive_limit.pop(now)) {
@@ -370,6 +378,9 @@ impl Host {
 
     /// The time of a flow's start or of a deadline has come.
     pub fn wake(&mut self, now: Time) {
+        if self.keeps_time {
+            self.nic.wake(now);
+        }
         if self.receive_limit.is_some() {
             self.drain_received(now);
         }

@@ -12,7 +12,9 @@
 //!
 //! Deliberately absent: verbs, connections and memory registration (a message is an RDMA write that begins at once);
 //! atomics and reads; several messages on one queue pair; end-to-end credits; a rate control's answer to loss (DCQCN,
-//! TIMELY and HPCC have none). A sender never gives up.
+//! TIMELY and HPCC have none). A sender gives up only where `retry_cnt` says so.
+
+use std::sync::Arc;
 
 use node::packet::flags;
 use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
@@ -56,6 +58,9 @@ pub struct Config<A> {
     pub class: u8,
     /// Priority class of acknowledgements and congestion notifications. Default: 0.
     pub ack_class: u8,
+    /// Priority class of congestion notifications in packets of their own. Default: that of acknowledgements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnp_class: Option<u8>,
     /// Size of an acknowledgement on the wire, with all that it carries. Default: the headers of a data packet, and
     /// telemetry.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +92,7 @@ pub enum Window {
 }
 
 /// Loss recovery: a name (`"irn"`, all defaults) or a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
     /// Everything from the first missing packet on is sent again; packets that arrive out of order are discarded.
@@ -97,7 +102,7 @@ pub enum Recovery {
 }
 
 /// RoCE's loss recovery.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GoBackN {
     /// Least time between two negative acknowledgements of the same missing packet. Default: 500us, or a round
@@ -109,7 +114,42 @@ pub struct GoBackN {
     #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
+    /// The same as InfiniBand's verbs have it: 4.096 us times 2 to the power of this, 1 to 31. Default: `timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_timeout: Option<u8>,
+    /// How often a message may time out without any progress and be sent again, 0 to 7; then it fails (`retry_cnt` of
+    /// InfiniBand's verbs). Default: without end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_cnt: Option<u8>,
+    /// Timeouts that grow while nothing arrives (NVIDIA's adaptive retransmission), instead of a single one. Default:
+    /// none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adaptive: Vec<TimeoutRange>,
 }
+
+/// Timeouts of adaptive retransmission: `least`, twice that, and so on up to `most`, each for `retries` times. Then
+/// comes the next range, and after the last the message fails. All that is new to the sender begins the first range
+/// again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimeoutRange {
+    /// The first timeout.
+    #[schemars(extend("x-least" = "100ns"))]
+    pub least: Duration,
+    /// The longest that a timeout may be.
+    #[schemars(extend("x-least" = "100ns"))]
+    pub most: Duration,
+    /// How often each is used, 1 to 255. Default: 1.
+    #[serde(default = "once")]
+    pub retries: u8,
+}
+
+fn once() -> u8 {
+    1
+}
+
+/// A unit of `ack_timeout`.
+const ACK_TIMEOUT_UNIT: Duration = Duration::from_ns(4_096);
 
 /// IRN's loss recovery (Mittal et al., section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -133,10 +173,75 @@ pub struct Irn {
 impl GoBackN {
     /// NACK interval and timeout on a network, at least those of HPCC's authors. A packet that is sent again after a
     /// NACK takes a round trip until another NACK can be right; what it waits for in queues came before.
-    fn on(self, network: &NetworkView) -> (Duration, Duration) {
+    fn on(&self, network: &NetworkView) -> (Duration, Duration) {
         let interval = || network.busy_rtt().max(Duration::from_us(500));
-        (self.nack_interval.unwrap_or_else(interval), network.timer(self.timeout, Duration::from_ms(16)))
+        (self.nack_interval.unwrap_or_else(interval), network.timer(self.set(), Duration::from_ms(16)))
     }
+
+    /// The timeout that the scenario sets.
+    fn set(&self) -> Option<Duration> {
+        let by_exponent = self.ack_timeout.map(|exponent| ACK_TIMEOUT_UNIT * (1 << exponent));
+        self.adaptive.first().map(|range| range.least).or(self.timeout).or(by_exponent)
+    }
+
+    /// The timeouts one after the other, of which the last holds for ever; and how many there may be.
+    fn in_turn(&self, timeout: Duration) -> (Arc<[Duration]>, Option<u32>) {
+        let of_range = |range: TimeoutRange| {
+            let values = std::iter::successors(Some(range.least), |last| Some(*last * 2));
+            let values = values.take_while(|value| *value <= range.most).collect::<Vec<_>>();
+            values.into_iter().flat_map(move |value| std::iter::repeat_n(value, usize::from(range.retries)))
+        };
+        let grown: Arc<[Duration]> = self.adaptive.iter().copied().flat_map(of_range).collect();
+        match grown.len() {
+            0 => (Arc::new([timeout]), self.retry_cnt.map(u32::from)),
+            // The first wait is no retry.
+            several => (grown, Some(self.retry_cnt.map_or(several as u32 - 1, u32::from))),
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        if let Some(exponent) = self.ack_timeout.filter(|exponent| !(1..=31).contains(exponent)) {
+            let message = format!("{exponent} is not between 1 and 31; 14 is 67ms, the default of many libraries");
+            return Err(Problem::new("ack_timeout", message));
+        }
+        if let Some(retries) = self.retry_cnt.filter(|retries| *retries > 7) {
+            return Err(Problem::new(
+                "retry_cnt",
+                format!("{retries} is not between 0 and 7; leave it out for no end"),
+            ));
+        }
+        let said = [self.timeout.is_some(), self.ack_timeout.is_some(), !self.adaptive.is_empty()];
+        if said.iter().filter(|said| **said).count() > 1 {
+            return Err(Problem::new("timeout", "timeout, ack_timeout and adaptive say the same; keep one of them"));
+        }
+        if self.adaptive.len() > 4 {
+            return Err(Problem::new("adaptive", "has more than 4 ranges; NICs have 4 at most"));
+        }
+        for (index, range) in self.adaptive.iter().enumerate() {
+            let key = |rest: &str| format!("adaptive[{index}].{rest}");
+            if range.most < range.least {
+                return Err(Problem::new(key("most"), format!("{} is below least, {}", range.most, range.least)));
+            }
+            if range.retries == 0 {
+                return Err(Problem::new(key("retries"), "0 is no retry; write at least 1"));
+            }
+            let before = index.checked_sub(1).map(|before| self.adaptive[before].least);
+            if before.is_some_and(|before| before >= range.least) {
+                return Err(Problem::new(key("least"), "is not above that of the range before; sort the ranges"));
+            }
+        }
+        match self.set() {
+            Some(timeout) if timeout < Duration::from_us(1) => {
+                let key = if self.adaptive.is_empty() { "timeout" } else { "adaptive[0].least" };
+                Err(Problem::new(key, shorter_than_a_round_trip(timeout)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn shorter_than_a_round_trip(timeout: Duration) -> String {
+    format!("{timeout} is shorter than a round trip, and every packet would time out; write at least 1us")
 }
 
 impl Irn {
@@ -163,6 +268,7 @@ impl<A: Algorithm> Default for Config<A> {
             recovery: Recovery::GoBackN(GoBackN::default()),
             class: 3,
             ack_class: 0,
+            cnp_class: None,
             ack_bytes: None,
             turns: Turns::default(),
             control: A::default(),
@@ -171,6 +277,10 @@ impl<A: Algorithm> Default for Config<A> {
 }
 
 impl<A: Algorithm> Config<A> {
+    fn cnp_class(&self) -> u8 {
+        self.cnp_class.unwrap_or(self.ack_class)
+    }
+
     /// Bytes of telemetry in a data packet, and how many of them are not in its MTU.
     fn telemetry_bytes(&self, site: &EndpointParams) -> (u16, u16) {
         let bytes = if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
@@ -199,7 +309,7 @@ impl<A: Algorithm> Scheme for Config<A> {
             return Err(Problem::new("window.bdps", message));
         }
         self.recovery.check().map_err(|problem| problem.under("recovery"))?;
-        for (key, class) in [("class", self.class), ("ack_class", self.ack_class)] {
+        for (key, class) in [("class", self.class), ("ack_class", self.ack_class), ("cnp_class", self.cnp_class())] {
             if class > 7 {
                 return Err(Problem::new(key, format!("{class} is not one of 0 to 7")));
             }
@@ -229,13 +339,13 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn timers(&self, network: &NetworkView) -> Vec<Timer> {
-        match self.recovery {
+        match &self.recovery {
             Recovery::GoBackN(own) => {
                 let (interval, timeout) = own.on(network);
                 vec![
                     Timer::new(
                         "recovery.go_back_n.timeout",
-                        own.timeout,
+                        own.set(),
                         timeout,
                         "sends all that is not acknowledged again",
                     ),
@@ -262,17 +372,18 @@ impl<A: Algorithm> Scheme for Config<A> {
         let (telemetry_bytes, beyond_mtu) = self.telemetry_bytes(site);
         let header_bytes = site.header_bytes + telemetry_bytes;
         let mss = u64::from((site.mtu_bytes + beyond_mtu).saturating_sub(header_bytes).max(1));
-        let (order, timeout) = match self.recovery {
+        let (order, timeout) = match &self.recovery {
             Recovery::GoBackN(own) => {
                 let (nack_interval, timeout) = own.on(network);
-                (Order::Only { nack_interval }, Timeout { high: timeout, low: timeout, few: 0 })
+                let (waits, retries) = own.in_turn(timeout);
+                (Order::Only { nack_interval }, Timeout { waits, low: timeout, few: 0, retries })
             }
             Recovery::Irn(own) => {
                 let (low, high) = own.on(network);
-                (Order::Any, Timeout { high, low, few: own.few_packets })
+                (Order::Any, Timeout { waits: Arc::new([high]), low, few: own.few_packets, retries: None })
             }
         };
-        let selective = match self.recovery {
+        let selective = match &self.recovery {
             Recovery::GoBackN(_) => None,
             Recovery::Irn(irn) => Some(irn.reordering_packets),
         };
@@ -289,11 +400,13 @@ impl<A: Algorithm> Scheme for Config<A> {
             order,
             cnp: self.control.cnp(),
             class: self.ack_class,
+            cnp_class: self.cnp_class(),
             ack_bytes: self.ack_bytes.map_or(header_bytes, |bytes| bytes.get() as u16),
         };
         Box::new(Rdma {
             class: self.class,
             ack_class: self.ack_class,
+            cnp_class: self.cnp_class(),
             sender: Sender::new(self.control.clone(), sender, site.clone()),
             receiver: Receiver::new(receiver, site.clone(), mss),
             gathered: Telemetry::default(),
@@ -317,16 +430,15 @@ impl Recovery {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        let least = |key: &str, timeout: Duration| {
-            let message = || {
-                format!("{timeout} is shorter than a round trip, and every packet would time out; write at least 1us")
-            };
-            if timeout < Duration::from_us(1) { Err(Problem::new(key, message())) } else { Ok(()) }
+        let least = |key: &str, timeout: Option<Duration>| match timeout {
+            Some(timeout) if timeout < Duration::from_us(1) => {
+                Err(Problem::new(key, shorter_than_a_round_trip(timeout)))
+            }
+            _ => Ok(()),
         };
-        let least = |key: &str, timeout: Option<Duration>| timeout.map_or(Ok(()), |timeout| least(key, timeout));
-        match *self {
-            Recovery::GoBackN(GoBackN { timeout, .. }) => least("go_back_n.timeout", timeout),
-            Recovery::Irn(Irn { rto_low, rto_high, .. }) => {
+        match self {
+            Recovery::GoBackN(own) => own.check().map_err(|problem| problem.under("go_back_n")),
+            &Recovery::Irn(Irn { rto_low, rto_high, .. }) => {
                 if let (Some(low), Some(high)) = (rto_low, rto_high)
                     && high < low
                 {
@@ -389,6 +501,7 @@ fn telemetry_bytes(site: &EndpointParams) -> u16 {
 struct Rdma<A: Algorithm> {
     class: u8,
     ack_class: u8,
+    cnp_class: u8,
     sender: Sender<A>,
     receiver: Receiver,
     /// Telemetry of the packet that arrives next, if it is flagged for it.
@@ -407,11 +520,17 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
                     answer => self.sender.receive(cx, packet.flow, answer, telemetry),
                 }
             }
-            Input::Deadline => self.sender.wake(cx.now),
+            Input::Deadline => self.sender.wake(cx),
         }
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if self.receiver.notifies()
+            && cx.gate.open(self.cnp_class)
+            && let Some(notification) = self.receiver.poll_notification()
+        {
+            return Some(notification);
+        }
         if cx.gate.open(self.ack_class)
             && let Some(answer) = self.receiver.poll_transmit()
         {
@@ -446,6 +565,7 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
             ("retransmissions", sent.retransmissions),
             ("recoveries", sent.recoveries),
             ("timeouts", sent.timeouts),
+            ("given_up", sent.given_up),
             ("acks", received.acks),
             ("nacks", received.nacks),
             ("cnps", received.cnps),

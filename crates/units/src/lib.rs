@@ -11,6 +11,7 @@
 
 mod ids;
 pub mod interrupt;
+mod power;
 mod problem;
 mod quantity;
 mod random;
@@ -19,6 +20,7 @@ pub mod saved;
 mod time;
 
 pub use ids::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId};
+pub use power::power;
 pub use problem::Problem;
 pub use quantity::{Bytes, ParseQuantityError};
 pub use random::{Stream, mix};

@@ -15,13 +15,14 @@ from clearway.cli.options import Json
 from clearway.cli.said import Said
 from clearway.files.places import check_folder
 from clearway.files.whole import replace
-from clearway.scenarios import sonic, sonic_fabric
+from clearway.scenarios import nic, sonic, sonic_fabric
 
 
 class Format(str, Enum):
     """The tool that the files are for."""
 
     SONIC = "sonic"
+    NIC = "nic"
 
 
 Lookup = Annotated[
@@ -29,7 +30,7 @@ Lookup = Annotated[
 ]
 Ports = Annotated[
     str | None,
-    typer.Option("--ports", help="As these ports are set: Ethernet0,Ethernet4. Default: most.", metavar="NAMES"),
+    typer.Option("--ports", help="As these are set: Ethernet0,Ethernet4; of a NIC 1. Default: most.", metavar="NAMES"),
 ]
 Sizes = Annotated[
     list[str] | None,
@@ -48,12 +49,22 @@ def sizes_of(given: list[str] | None) -> dict[str, int]:
     return sizes
 
 
+def port_of(ports: str | None, lookup: Path | None, size: list[str] | None) -> int:
+    """The port of a NIC, of `--ports`."""
+    if lookup is not None or size:
+        raise ValueError("--lookup and --size go with sonic; delete them")
+    if ports is not None and ports not in ("1", "2", "3", "4"):
+        raise ValueError(f"--ports {ports}: a NIC has ports 1 to 4; write one of them")
+    return int(ports or 1)
+
+
 def import_(
     format_: Annotated[Format, typer.Argument(help="The tool that the files are for.", metavar="FORMAT")],
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Configurations, such as config_db.json; with names if of several switches: leaf0=FILE 'spine*=FILE'.",
+            help="Configurations or listings, such as config_db.json; with names if of several switches: leaf0=FILE "
+            "'spine*=FILE'.",
             metavar="[NAME=]FILE...",
         ),
     ],
@@ -67,17 +78,21 @@ def import_(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Write a scenario of a switch's configuration: buffers, priority groups, queues, maps, weights and marks.
+    """Write a scenario of a configuration: of a switch's buffers, queues, weights and marks, or of a NIC's RoCE.
 
-    `clearway import sonic config_db.json -o switch.toml` reads SONiC's. A key that is not modelled is named. With
-    names, `clearway import sonic leaf0=leaf0.json spine0=spine0.json -o fabric.toml`, it is a fabric of those switches.
-    Which ports are linked follows from DEVICE_NEIGHBOR, from LLDP's tables given in the same way, or from --topology.
+    `clearway import sonic config_db.json -o switch.toml` reads SONiC's, `clearway import nic roce.txt -o nic.toml` what
+    `grep . /sys/class/net/eth2/ecn/roce_rp/*`, `mlxconfig query` and `mlnx_qos` print. A key that is not modelled is
+    named. With names, `clearway import sonic leaf0=leaf0.json spine0=spine0.json -o fabric.toml`, it is a fabric of those
+    switches. Which ports are linked follows from DEVICE_NEIGHBOR, from LLDP's tables given in the same way, or from
+    --topology.
     """
     said = Said(json_)
     if out.is_dir():
         raise IsADirectoryError(f"--out {out}: it is a folder; name a file, such as {out / 'switch.toml'}")
     check_folder(out.parent)
     if any(name for name, _ in named_of(files)):
+        if format_ is not Format.SONIC:
+            raise ValueError("NAME=FILE is for several switches of sonic; a NIC's listings have no names")
         if ports:
             raise ValueError("--ports: is of one switch; of several, the ports that are linked are meant")
         _fabric(named_of(files), out, topology, lookup, sizes_of(size), said)
@@ -85,12 +100,18 @@ def import_(
     if topology is not None:
         raise ValueError("--topology: needs the names of switches: leaf0=FILE 'spine*=FILE'")
     paths = [path for _, path in named_of(files)]
-    found = sonic.read(paths, lookup, ports.split(",") if ports else (), sizes_of(size))
+    found: sonic.Imported | nic.Imported
+    if format_ is Format.SONIC:
+        found = sonic.read(paths, lookup, ports.split(",") if ports else (), sizes_of(size))
+        read = f"{len(found.ports)} ports alike"
+    else:
+        found = nic.read(paths, port_of(ports, lookup, size))
+        read = f"{found.read} parameters"
     cw.Scenario.from_toml(found.toml, str(out))
     replace(out, lambda part: part.write_text(found.toml, encoding="utf-8"))
     for note in found.notes:
         said.line(f"not modelled: {note}" if "not modelled" not in note else note, {})
-    said.line(f"written: {out} ({len(found.ports)} ports alike)", {"written": str(out), "notes": found.notes})
+    said.line(f"written: {out} ({read})", {"written": str(out), "notes": found.notes})
     said.end()
 
 

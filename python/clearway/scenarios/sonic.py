@@ -24,6 +24,7 @@ FRAME_BYTES = 9_216
 """The largest frame that is assumed on links."""
 BUFFER_MAX = 2**32 - 1
 CLASSES = range(8)
+COLOURS = ("green", "yellow", "red")
 # Tables that are read, with the fields that mean something here; "*" for all.
 READ = {
     "BUFFER_POOL": {"size", "type", "mode", "xoff"},
@@ -39,12 +40,21 @@ READ = {
     "SCHEDULER": {"type", "weight", "meter_type", "cir", "pir", "pbs"},
     "WRED_PROFILE": {
         "ecn",
-        "wred_green_enable",
-        "green_min_threshold",
-        "green_max_threshold",
-        "green_drop_probability",
+        *(f"wred_{colour}_enable" for colour in ("green", "yellow", "red")),
+        *(
+            f"{colour}_{key}"
+            for colour in ("green", "yellow", "red")
+            for key in ("min_threshold", "max_threshold", "drop_probability")
+        ),
     },
-    "PORT_QOS_MAP": {"dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map", "pfc_enable"},
+    "PORT_QOS_MAP": {
+        "dscp_to_tc_map",
+        "tc_to_queue_map",
+        "tc_to_pg_map",
+        "pfc_to_queue_map",
+        "pfc_enable",
+        "scheduler",
+    },
     "PFC_WD": {"action", "detection_time", "restoration_time"},
     "DSCP_TO_TC_MAP": {"*"},
     "TC_TO_QUEUE_MAP": {"*"},
@@ -330,6 +340,7 @@ class _Import:
         self.queues(mmu, pools)
         self.limits(mmu, pools)
         self.schedule(mmu)
+        self.port_rate(mmu)
         self.watchdog(mmu)
         ingress = [pool for pool in pools.values() if "ingress" in pool.sides]
         buffer = sum(pool.bytes + pool.headroom for pool in ingress) + headroom
@@ -548,21 +559,44 @@ class _Import:
 
     def wred(self, name: str, by: str) -> dict[str, str]:
         profile = self.entry("WRED_PROFILE", name, by)
-        place = f"WRED_PROFILE|{name}"
-        marks = str(profile.get("ecn", "ecn_none")) in ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
-        drops = str(profile.get("wred_green_enable", "false")).lower() == "true"
-        if not marks:
-            self.notes.append(f"{place}|ecn: {profile.get('ecn', 'ecn_none')} marks no green packets; left out")
+        green, yellow, red = (self.curve(profile, f"WRED_PROFILE|{name}", colour) for colour in COLOURS)
+        if green is None and yellow is None and red is None:
+            self.notes.append(f"WRED_PROFILE|{name}|ecn: nothing is marked or dropped early; left out")
             return {}
-        keys = ("green_min_threshold", "green_max_threshold", "green_drop_probability")
-        least, most, percent = (whole_of(f"{place}|{key}", profile.get(key, 0)) for key in keys)
+        never = '{ min = "0B", max = "4GB", probability_max = 0.0, mark = false'
+        others = "".join(
+            f", {colour} = {of or never} }}" for colour, of in (("yellow", yellow), ("red", red)) if of != green
+        )
+        return {"ecn": f"{green or never}{others} }}"}
+
+    @staticmethod
+    def curve(profile: dict[str, Any], place: str, colour: str) -> str | None:
+        """The beginning of a table for one colour; `None` if packets of that colour are never hit."""
+        ecn = str(profile.get("ecn", "ecn_none"))
+        marks = ecn == "ecn_all" or colour in ecn.split("_")[1:]
+        drops = str(profile.get(f"wred_{colour}_enable", "false")).lower() == "true"
+        if not marks and not drops:
+            return None
+        # A key that a colour lacks is as for green.
+        least, most, percent = (
+            whole_of(f"{place}|{colour}_{key}", profile.get(f"{colour}_{key}", profile.get(f"green_{key}", 0)))
+            for key in ("min_threshold", "max_threshold", "drop_probability")
+        )
         if not 0 <= percent <= 100:
-            raise SonicError(f"{place}|green_drop_probability: {percent} is not 0 to 100 percent")
+            raise SonicError(f"{place}|{colour}_drop_probability: {percent} is not 0 to 100 percent")
         if least > most:
-            raise SonicError(f"{place}|green_min_threshold: {least} is above green_max_threshold, {most}")
-        most = max(most, least + 1)
-        ecn = f'{{ min = "{least}B", max = "{most}B", probability_max = {percent / 100}, drop = {str(drops).lower()} }}'
-        return {"ecn": ecn}
+            raise SonicError(f"{place}|{colour}_min_threshold: {least} is above {colour}_max_threshold, {most}")
+        more = f"drop = {str(drops).lower()}" + ("" if marks else ", mark = false")
+        return f'{{ min = "{least}B", max = "{max(most, least + 1)}B", probability_max = {percent / 100}, {more}'
+
+    def port_rate(self, mmu: list[str]) -> None:
+        """The greatest rate of a port as a whole."""
+        if "scheduler" in self.port.maps:
+            name = self.port.maps["scheduler"]
+            rates = self.rates(name, f"PORT_QOS_MAP|{self.chosen[0]}|scheduler")
+            if "min_rate" in rates:
+                self.notes.append(f"SCHEDULER|{name}|cir: is not modelled for a whole port; left out")
+            mmu.extend(f"{key} = {rates[key]}" for key in ("max_rate", "burst") if key in rates)
 
     def rates(self, name: str, by: str) -> dict[str, str]:
         scheduler = self.entry("SCHEDULER", name, by)

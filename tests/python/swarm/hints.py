@@ -83,14 +83,44 @@ def _mmu(drawing: Drawing, _: Path) -> dict[str, Any]:
     }
     if drawing.whether(30):
         queues["ecn"] = {"min": "5KB", "max": "20KB", "probability_max": 0.2, "drop": drawing.whether(50)}
+        if drawing.whether(30):
+            queues["ecn"]["average"] = drawing.number(1, 9)
+        if drawing.whether(50):
+            worse = {"min": "0B", "max": "10KB", "probability_max": 0.5, "drop": drawing.whether(50)}
+            queues["ecn"] |= {"at_departure": drawing.whether(50), "yellow": worse, "red": {**worse, "mark": False}}
+            bursts = drawing.one_of({"ebs": "20KB"}, {"pir": "50Gbps", "pbs": "20KB"})
+            found["meter"] = [{"classes": lossless, "cir": drawing.one_of("1Gbps", "30Gbps"), "cbs": "9KB", **bursts}]
+    if drawing.whether(20):
+        found["max_rate"] = drawing.one_of("1Gbps", "60Gbps")
     if drawing.whether(50):
         weights = [drawing.number(1, 9) for _ in range(8)]
         found["schedule"] = [{"queues": list(range(8)), "weights": weights, "by": drawing.one_of("bytes", "packets")}]
     if drawing.whether(30):
         found["cell"] = drawing.one_of("256B", "80B")
     if drawing.whether(30):
+        # Headroom suffices for the reaction; so does a pause that is said again in time.
+        found |= {"quanta": drawing.one_of(500, 20_000, 65_535), **drawing.one_of({}, {"refresh": 100})}
+    if drawing.whether(30):
         found["watchdog"] = {"detection": drawing.tours(20, 100), "restoration": drawing.tours(20)}
     return found
+
+
+def _nvidia(drawing: Drawing, _: Path) -> dict[str, Any]:
+    choices = {
+        "rate_to_set_on_first_cnp": drawing.one_of(0, 5_000),
+        "rpg_max_rate": drawing.one_of(0, 8_000),
+        "rpg_gd": drawing.one_of(11, 10, 8),
+        "rpg_time_reset": drawing.one_of(300, 20),
+        "rpg_byte_reset": drawing.one_of(32_767, 0),
+        "clamp_tgt_rate": drawing.whether(50),
+        "min_time_between_cnps": drawing.one_of(4, 0, 50),
+    }
+    return {key: value for key, value in choices.items() if drawing.whether(50)}
+
+
+def _adaptive(drawing: Drawing, _: Path) -> list[dict[str, Any]]:
+    ranges = [{"least": "50us", "most": "400us", "retries": drawing.one_of(1, 3)}, {"least": "1ms", "most": "1ms"}]
+    return ranges[: drawing.number(1, 2)]
 
 
 def _channels(drawing: Drawing, _: Path) -> list[list[int]]:
@@ -383,6 +413,13 @@ HINTS: dict[str, Any] = {
     "vcs": _channels,
     "class": [1, 2, 3, 7],
     "ack_class": [0, 1, 2, 7],
+    "cnp_class": [0, 1, 7],
+    "control.nvidia": _nvidia,
+    "go_back_n.ack_timeout": [4, 9, 14],
+    "go_back_n.retry_cnt": [7, 1],
+    "go_back_n.adaptive": _adaptive,
+    "pfc.quanta": [500, 20_000, 65_535],
+    "pfc.refresh": [100, 0, 400],
     "host.mtu": ["1500B", "500B", "4160B", "9000B", "256B"],
     "host.header": ["40B", "64B", "20B"],
     "host.delay": ["225ns", "7us", "0s"],

@@ -58,6 +58,11 @@ fn a_quiet_link_and_a_frame_lose_nothing() {
     let mut frame = packet(64);
     frame.flags = flags::LINK_FRAME;
     assert!(!noise.loses(&mut frame) && noise.loses(&mut packet(1_500)));
+    // Where pauses expire, frames are lost, and are counted with no packets.
+    let counted = (noise.lossy_packets, noise.lossy_bytes);
+    let mut noise = noise.hitting_frames(true);
+    assert!(noise.loses(&mut frame) && noise.lost_frames == 1);
+    assert_eq!((noise.lossy_packets, noise.lossy_bytes), counted);
     noise.set(LinkNoise::default());
     assert!((0..100).all(|_| !noise.loses(&mut packet(1_500))));
 }

@@ -9,7 +9,7 @@ fn a_nic_holds_isolated_flows_while_their_class_is_paused() {
     let lets = |nic: &NicPart| [3, 4].map(|flow| nic.lets(0, FlowId(flow), HostId(1), 1, 0));
     nic.frame(Time::ZERO, &frame_packet(Message::Isolate(FlowId(3))));
     assert_eq!(lets(&nic), [true, true]);
-    nic.frame(Time::ZERO, &frame_packet(pfc::Frame { classes: 1 << 7, pause: 1 << 7 }));
+    nic.frame(Time::ZERO, &frame_packet(pfc::Frame { classes: 1 << 7, pause: 1 << 7, quanta: 9 }));
     assert_eq!(lets(&nic), [false, true]);
     let before = nic.epoch();
     nic.frame(Time::ZERO, &frame_packet(Message::Release(FlowId(3))));
@@ -27,6 +27,8 @@ proptest::proptest! {
     fn messages_survive_the_wire(flow: u32, classes in 1u8.., pause: u8, noise: Vec<u8>) {
         check_header(Message::Isolate(FlowId(flow)), &noise);
         check_header(Message::Release(FlowId(flow)), &noise);
-        check_header(Message::Pfc(pfc::Frame { classes, pause: pause & classes }), &noise);
+        let pause = pause & classes;
+        let quanta = if pause == 0 { 0 } else { u16::MAX };
+        check_header(Message::Pfc(pfc::Frame { classes, pause, quanta }), &noise);
     }
 }

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use node::mmu::{Level, Memory, Pool, PortProfile, Profile, Rates, Schedule, Threshold, Unit};
+use node::Marking;
+use node::mmu::{
+    Colour, Curve, Level, Memory, Meter, Pool, PortProfile, Profile, Rates, Schedule, Threshold, Unit, Wred,
+};
 use node::packet::CLASSES;
 use units::{Bytes, NodeId, PortId, Problem, Rate, SwitchId};
 
-use super::{By, Config, Ecn, LookupRow, Side};
-use crate::pfc;
+use super::{By, ColourSpec, Config, Ecn, LookupRow, MeterSpec, Side};
+use crate::pfc::{self, Expiry, Quanta};
 use contract::link_control::LinkView;
 
 /// Bytes of a turn for each unit of weight. Any number gives the same shares; a smaller one gives shorter turns.
@@ -30,6 +33,10 @@ pub(super) struct Classes {
     pub paused_queue: [u8; CLASSES],
     /// The classes whose groups pause, as bits.
     pub lossless: u8,
+    /// The colour that its packets come with.
+    pub colour: [Colour; CLASSES],
+    /// The meter that measures it.
+    pub meter: [Option<u8>; CLASSES],
 }
 
 impl Classes {
@@ -46,6 +53,11 @@ impl Classes {
             group: tc.map(|tc| at(&maps.tc_to_group, tc)),
             paused_queue: tc.map(|tc| at(&maps.pfc_to_queue, tc)),
             lossless: (0..CLASSES).fold(0, |bits, class| bits | lossless(class)),
+            colour: std::array::from_fn(|class| {
+                let number = maps.dscp.get(class).and_then(|dscp| maps.dscp_to_colour.get(usize::from(*dscp)));
+                Colour::ALL[usize::from(number.copied().unwrap_or(0))]
+            }),
+            meter: tc.map(|tc| config.meter.iter().position(|meter| meter.classes.contains(&tc)).map(|at| at as u8)),
         }
     }
 
@@ -70,9 +82,15 @@ pub(super) struct Resolved {
     pub ingress: Memory,
     pub egress: Memory,
     /// By queue.
-    pub ecn: [Option<Ecn>; CLASSES],
+    pub wred: [Option<Wred>; CLASSES],
+    pub meters: Vec<Meter>,
+    /// Bytes of a full packet.
+    pub mtu_bytes: u64,
+    /// Where pauses end by themselves.
+    pub expiry: Option<Box<Expiry>>,
     levels: Vec<Level>,
     rates: [Rates; CLASSES],
+    port_rate: Option<(Rate, u64)>,
 }
 
 impl Resolved {
@@ -126,15 +144,22 @@ impl Resolved {
             classes,
             ingress: memory(Side::Ingress, into, groups)?,
             egress: memory(Side::Egress, out, queues)?,
-            ecn: std::array::from_fn(|queue| queue_spec(config, queue as u8).and_then(|spec| spec.ecn)),
+            wred: std::array::from_fn(|queue| queue_spec(config, queue as u8).and_then(|spec| spec.ecn).map(wred)),
+            meters: config.meter.iter().map(meter).collect(),
+            mtu_bytes: view.mtu_bytes,
+            expiry: Expiry::new(
+                Quanta::new(config.quanta, config.refresh),
+                (0..ports).map(|port| view.rate(node, PortId::from(port))),
+            ),
             levels: levels(config),
             rates: std::array::from_fn(|queue| rates(config, queue as u8)),
+            port_rate: config.max_rate.map(|rate| (rate, config.burst.unwrap_or(BURST).get())),
         })
     }
 
     /// The order of service of a port.
     pub fn schedule(&self) -> Schedule {
-        Schedule::new(self.levels.clone(), self.rates)
+        Schedule::new(self.levels.clone(), self.rates, self.port_rate)
     }
 }
 
@@ -294,6 +319,25 @@ fn pair((queue, weight): (&u8, u32)) -> (u8, u32) {
     (*queue, weight)
 }
 
+fn wred(ecn: Ecn) -> Wred {
+    let curve = |ColourSpec { min, max, probability_max, mark, drop }| Curve {
+        hits: Marking::Ramp { min, max, probability_max, per: None },
+        mark,
+        drop,
+    };
+    let green = ecn.green();
+    Wred {
+        curves: [green, ecn.yellow.unwrap_or(green), ecn.red.unwrap_or(green)].map(curve),
+        average: ecn.average,
+        at_departure: ecn.at_departure,
+    }
+}
+
+fn meter(spec: &MeterSpec) -> Meter {
+    let excess = if spec.pir.is_some() { spec.pbs } else { spec.ebs };
+    Meter { committed: (spec.cir, spec.cbs.get()), peak: spec.pir, excess: excess.map_or(0, Bytes::get) }
+}
+
 fn rates(config: &Config, queue: u8) -> Rates {
     let Some(spec) = queue_spec(config, queue) else { return Rates::default() };
     Rates {
@@ -326,7 +370,7 @@ pub(super) fn doubt(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> O
             return Some(Problem::new("group", message));
         }
     }
-    None
+    Quanta::doubt(config.quanta, config.refresh)
 }
 
 /// Checks what the types can't express.
@@ -334,6 +378,7 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
     if let Some(cell) = config.cell.filter(|cell| !(1..=16_384).contains(&cell.get())) {
         return Err(Problem::new("cell", format!("{cell} is not between 1B and 16384B; a cell has some 100 to 300")));
     }
+    Quanta::check(config.quanta, config.refresh)?;
     check_maps(config)?;
     check_numbers("lossless", &config.lossless)?;
     let mut names = BTreeSet::new();
@@ -367,10 +412,8 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
         check_each_once(&key("queues"), &spec.queues, &mut seen)?;
         check_pool(config, Side::Egress, &key("pool"), spec.pool.as_deref())?;
         check_threshold(&key(""), spec.alpha, spec.threshold)?;
-        if let Some(Ecn { min, max, probability_max, .. }) = spec.ecn
-            && !(min < max && (0.0..=1.0).contains(&probability_max))
-        {
-            return Err(Problem::new(key("ecn"), "needs min < max and a probability_max from 0 to 1"));
+        if let Some(ecn) = spec.ecn {
+            check_ecn(&ecn).map_err(|problem| problem.under(key("ecn")))?;
         }
         for (name, rate) in [("min_rate", spec.min_rate), ("max_rate", spec.max_rate)] {
             if rate == Some(Rate::ZERO) {
@@ -390,7 +433,67 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
         }
         check_threshold(&key(""), spec.alpha, spec.threshold)?;
     }
+    match config.max_rate {
+        Some(Rate::ZERO) => return Err(Problem::new("max_rate", "0 is no rate; delete it for none")),
+        None if config.burst.is_some() => {
+            return Err(Problem::new("burst", "goes with max_rate; write that too, or delete it"));
+        }
+        _ => {}
+    }
+    check_meters(config)?;
     check_schedule(config)
+}
+
+fn check_ecn(ecn: &Ecn) -> Result<(), Problem> {
+    let colours = [("", Some(ecn.green())), ("yellow", ecn.yellow), ("red", ecn.red)];
+    for (key, colour) in colours {
+        if let Some(ColourSpec { min, max, probability_max, .. }) = colour
+            && !(min < max && (0.0..=1.0).contains(&probability_max))
+        {
+            return Err(Problem::new(key, "needs min < max and a probability_max from 0 to 1"));
+        }
+    }
+    match ecn.average {
+        Some(exponent) if !(1..=15).contains(&exponent) => {
+            let message = format!("{exponent} is not between 1 and 15; leave it out for the length itself");
+            Err(Problem::new("average", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_meters(config: &Config) -> Result<(), Problem> {
+    let mut seen = 0;
+    for (index, meter) in config.meter.iter().enumerate() {
+        let key = |rest: &str| format!("meter[{index}].{rest}");
+        check_each_once(&key("classes"), &meter.classes, &mut seen)?;
+        for (name, rate) in [("cir", Some(meter.cir)), ("pir", meter.pir)] {
+            if rate == Some(Rate::ZERO) {
+                return Err(Problem::new(key(name), "0 is no rate; write one, such as \"10Gbps\""));
+            }
+        }
+        if meter.pir.is_some() != meter.pbs.is_some() {
+            return Err(Problem::new(key("pir"), "pir and pbs go together; write both, or neither"));
+        }
+        if meter.pir.is_some() && meter.ebs.is_some() {
+            return Err(Problem::new(key("ebs"), "a meter with a peak rate has pbs instead; delete one of them"));
+        }
+        if let Some(pir) = meter.pir.filter(|pir| *pir < meter.cir) {
+            return Err(Problem::new(key("pir"), format!("{pir} is below cir, {}", meter.cir)));
+        }
+    }
+    Ok(())
+}
+
+/// Colours that no queue heeds. A profile for a colour that no packet has is no mistake: files of switches have all.
+pub(super) fn advice(config: &Config) -> Vec<Problem> {
+    let coloured = !config.meter.is_empty() || config.maps.dscp_to_colour.iter().any(|colour| *colour > 0);
+    let own = |ecn: Ecn| ecn.yellow.is_some() || ecn.red.is_some();
+    if !coloured || config.queue.iter().any(|spec| spec.ecn.is_some_and(own)) {
+        return Vec::new();
+    }
+    let key = if config.meter.is_empty() { "maps.dscp_to_colour" } else { "meter" };
+    vec![Problem::new(key, "has no effect, since no queue has a profile for yellow or red packets")]
 }
 
 fn check_maps(config: &Config) -> Result<(), Problem> {
@@ -398,6 +501,7 @@ fn check_maps(config: &Config) -> Result<(), Problem> {
     let tables = [
         ("dscp", &maps.dscp, CLASSES, 63),
         ("dscp_to_tc", &maps.dscp_to_tc, 64, 7),
+        ("dscp_to_colour", &maps.dscp_to_colour, 64, 2),
         ("tc_to_queue", &maps.tc_to_queue, CLASSES, 7),
         ("tc_to_group", &maps.tc_to_group, CLASSES, 7),
         ("pfc_to_queue", &maps.pfc_to_queue, CLASSES, 7),
@@ -410,6 +514,9 @@ fn check_maps(config: &Config) -> Result<(), Problem> {
     }
     if maps.dscp.is_empty() != maps.dscp_to_tc.is_empty() {
         return Err(Problem::new("maps", "dscp and dscp_to_tc go together; write both, or neither"));
+    }
+    if maps.dscp.is_empty() && !maps.dscp_to_colour.is_empty() {
+        return Err(Problem::new("maps.dscp_to_colour", "goes with dscp and dscp_to_tc; write those, too"));
     }
     Ok(())
 }

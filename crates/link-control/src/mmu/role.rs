@@ -6,12 +6,12 @@ use contract::link_control::LinkView;
 use node::Buffer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Problem, SwitchId};
+use units::{Bytes, Problem, Rate, SwitchId};
 
-use super::{Config, GroupSpec, LevelSpec, Maps, PoolSpec, PortSpec, QueueSpec, Watchdog, resolved};
+use super::{Config, GroupSpec, LevelSpec, Maps, MeterSpec, PoolSpec, PortSpec, QueueSpec, Watchdog, resolved};
 
-/// Settings of some switches, in place of all those of `flow_control.mmu`. A key that is left out has its default,
-/// and not the value above.
+/// Settings of some switches, in place of all those of `flow_control.mmu` but `quanta` and `refresh`. A key that is left
+/// out has its default, and not the value above.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleSpec {
@@ -41,6 +41,15 @@ pub struct RoleSpec {
     /// As `flow_control.mmu.schedule`.
     #[serde(default)]
     pub schedule: Vec<LevelSpec>,
+    /// As `flow_control.mmu.meter`.
+    #[serde(default)]
+    pub meter: Vec<MeterSpec>,
+    /// As `flow_control.mmu.max_rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<Rate>,
+    /// As `flow_control.mmu.burst`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Bytes>,
     /// As `flow_control.mmu.maps`.
     #[serde(default)]
     pub maps: Maps,
@@ -60,9 +69,10 @@ impl RoleSpec {
 
     /// The same as settings of all switches.
     pub(super) fn config(&self) -> Config {
-        let RoleSpec { switches: _, buffer: _, cell, lossless, pool, group, queue, port, schedule, maps, watchdog } =
-            self.clone();
-        Config { cell, lossless, pool, group, queue, port, schedule, maps, watchdog, role: Vec::new() }
+        let RoleSpec { switches: _, buffer: _, cell, lossless, pool, group, queue, port, .. } = self.clone();
+        let RoleSpec { schedule, meter, max_rate, burst, maps, watchdog, .. } = self.clone();
+        let own = Config { cell, lossless, pool, group, queue, port, schedule, ..Config::default() };
+        Config { meter, max_rate, burst, maps, watchdog, ..own }
     }
 }
 
@@ -83,7 +93,9 @@ impl Config {
             return (Cow::Borrowed(self), LinkView { ..*view });
         };
         let buffer = role.buffer.map_or(view.buffer, |bytes| Buffer::Shared { bytes, alpha: None });
-        (Cow::Owned(role.config()), LinkView { buffer, ..*view })
+        // Both ends of a link count the same quanta.
+        let config = Config { quanta: self.quanta, refresh: self.refresh, ..role.config() };
+        (Cow::Owned(config), LinkView { buffer, ..*view })
     }
 
     /// The settings of all switches and of each role.

@@ -1,7 +1,9 @@
 //! The memory management unit at work.
 
+use std::collections::VecDeque;
+
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView, Share};
-use node::mmu::{Memory, Room, Schedule, marks};
+use node::mmu::{Average, Buckets, Colour, Memory, Meter, Room, Schedule, Wred};
 use node::packet::{CLASSES, flags};
 use node::pool::{Fifo, PacketId, Slot};
 use node::{Packet, Port};
@@ -9,8 +11,8 @@ use units::{PortId, Time};
 
 use super::resolved::{Classes, Resolved};
 use super::watch::Watch;
-use super::{Action, Ecn, Watchdog};
-use crate::pfc::Frame;
+use super::{Action, Watchdog};
+use crate::pfc::{Expiry, Frame, frame_of};
 
 /// A switch's pools and queues.
 #[derive(node::State)]
@@ -18,12 +20,24 @@ pub(super) struct SwitchPart {
     #[state(built("settings"))]
     classes: Classes,
     #[state(built("settings"))]
-    ecn: [Option<Ecn>; CLASSES],
+    wred: [Option<Wred>; CLASSES],
+    #[state(built("settings"))]
+    meters: Vec<Meter>,
+    #[state(built("settings"))]
+    mtu_bytes: u64,
+    /// Whether any queue has early marks or losses.
+    #[state(built("settings"))]
+    early: bool,
+    /// The colour of the packet that arrives or leaves.
+    #[state(built("it is of the packet that is handled"))]
+    colour: Colour,
     ingress: Memory,
     egress: Memory,
     ports: Vec<PortPart>,
     #[state(built("settings"))]
     watchdog: Option<Watchdog>,
+    /// Where pauses end by themselves.
+    expiry: Option<Box<Expiry>>,
     /// When the first port is to be asked again whose queues wait for their rates, or the watchdog looks.
     #[state(wakes)]
     wakes_at: Time,
@@ -58,6 +72,19 @@ struct PortPart {
     #[state(wakes)]
     shaped_until: Time,
     watch: Option<Box<Watch>>,
+    early: Option<Box<Early>>,
+}
+
+/// A port's state for early marks and losses, where they go by averages or by colours that meters give.
+#[derive(Default, node::State)]
+#[state(refuse("early marks go by averages or meters"))]
+struct Early {
+    /// By queue.
+    averages: [Average; CLASSES],
+    /// By queue: colours of its packets, if they are marked when they leave.
+    colours: [VecDeque<Colour>; CLASSES],
+    /// By meter, of what arrives here.
+    buckets: Vec<Buckets>,
 }
 
 #[derive(Clone, Copy, Debug, Default, node::State)]
@@ -84,6 +111,8 @@ struct Counted {
 impl SwitchPart {
     /// An empty switch.
     pub fn new(resolved: Resolved, ports: usize, watchdog: Option<Watchdog>) -> SwitchPart {
+        let keeps = !resolved.meters.is_empty() || resolved.wred.iter().flatten().any(|of| of.average.is_some());
+        let buckets = vec![Buckets::default(); resolved.meters.len()];
         let port = |_| PortPart {
             queues: Default::default(),
             backlog: 0,
@@ -93,13 +122,19 @@ impl SwitchPart {
             schedule: resolved.schedule(),
             shaped_until: Time::MAX,
             watch: watchdog.map(|_| Box::default()),
+            early: keeps.then(|| Box::new(Early { buckets: buckets.clone(), ..Early::default() })),
         };
         SwitchPart {
             ports: (0..ports).map(port).collect(),
             classes: resolved.classes,
-            ecn: resolved.ecn,
+            early: resolved.wred.iter().any(Option::is_some),
+            wred: resolved.wred,
+            meters: resolved.meters,
+            mtu_bytes: resolved.mtu_bytes,
+            colour: Colour::Green,
             ingress: resolved.ingress,
             egress: resolved.egress,
+            expiry: resolved.expiry,
             watchdog,
             wakes_at: Time::MAX,
             given_up: Vec::new(),
@@ -166,7 +201,17 @@ impl SwitchPart {
         let part = &mut self.ports[port.index()];
         part.pausing = part.pausing & !(1 << group) | u8::from(pause) << group;
         *(if pause { &mut self.pauses } else { &mut self.resumes }) += 1;
-        cx.send(port, Frame { classes, pause: if pause { classes } else { 0 } });
+        cx.send(port, frame_of(&mut self.expiry, cx.now, port, classes, pause));
+    }
+
+    /// The neighbour at a port pauses classes or lets them go on.
+    fn heard(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: Frame) {
+        frame.obey(cx, port);
+        // A class without PFC here is not held back by a neighbour that has it.
+        let paused = cx.ports[port.index()].paused() & self.classes.lossless;
+        let queue = |class: usize| (paused >> class & 1) << self.classes.paused_queue[class];
+        self.ports[port.index()].paused = (0..CLASSES).fold(0, |bits, class| bits | queue(class));
+        self.watch(cx.now, port);
     }
 
     /// A packet that had waited at `out` leaves the buffer.
@@ -191,36 +236,98 @@ impl SwitchPart {
         if own.packets.is_empty() {
             part.backlog &= !(1 << queue);
         }
+        if let Some(early) = &mut part.early {
+            self.colour = early.leaves(cx.now, queue, own.packets.is_empty());
+        }
         cx.ports[out.index()].release(cx.pool, id);
         self.left(cx, out, id);
         Some(id)
     }
 
-    fn mark(&self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, queue: usize, at_departure: bool) {
-        let Some(ecn) = self.ecn[queue].filter(|ecn| ecn.at_departure == at_departure) else { return };
-        let bytes = self.ports[out.index()].queues[queue].bytes;
+    /// Marks a packet that has joined its queue, or notes its colour for later.
+    fn mark_at_arrival(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, queue: usize) {
+        match &self.wred[queue] {
+            Some(wred) if !wred.at_departure => self.mark(cx, out, id, queue, wred, self.colour),
+            Some(_) => {
+                if let Some(early) = &mut self.ports[out.index()].early {
+                    early.colours[queue].push_back(self.colour);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Marks a packet that has left its queue.
+    fn mark_at_departure(&self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, queue: usize) {
+        if let Some(wred) = self.wred[queue].as_ref().filter(|wred| wred.at_departure) {
+            let class = usize::from(cx.pool.get(id).packet.class);
+            let kept = self.ports[out.index()].early.is_some();
+            self.mark(cx, out, id, queue, wred, if kept { self.colour } else { self.classes.colour[class] });
+        }
+    }
+
+    fn mark(&self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, queue: usize, wred: &Wred, colour: Colour) {
+        let part = &self.ports[out.index()];
+        let bytes = part.length(queue, wred, part.queues[queue].bytes);
         let port = &mut cx.ports[out.index()];
         let packet = &mut cx.pool.get_mut(id).packet;
-        if packet.has(flags::ECT) && marks(ecn.marking(), port.rate(), bytes, cx.random) {
+        if packet.has(flags::ECT) && wred.marks(colour, port.rate(), bytes, cx.random) {
             packet.flags |= flags::CE;
             port.stats.marked_packets += 1;
         }
+    }
+
+    /// Whether a packet that arrives is lost early. Notes its colour, and that it has come.
+    fn loses_early(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, counted: &Counted) -> bool {
+        let slot = cx.pool.get(id);
+        let (class, capable) = (usize::from(slot.packet.class), slot.packet.has(flags::ECT));
+        self.colour = self.classes.colour[class];
+        if let Some(meter) = self.classes.meter[class]
+            && let Some(early) = &mut self.ports[counted.into].early
+        {
+            let (buckets, meter) = (&mut early.buckets[usize::from(meter)], &self.meters[usize::from(meter)]);
+            self.colour = buckets.colour(meter, cx.now, counted.bytes, self.colour);
+        }
+        let Some(wred) = &self.wred[counted.queue] else { return false };
+        let rate = cx.ports[out.index()].rate();
+        let part = &mut self.ports[out.index()];
+        let length = part.queues[counted.queue].bytes;
+        if let (Some(exponent), Some(early)) = (wred.average, &mut part.early) {
+            early.averages[counted.queue].arrives(cx.now, length, exponent, rate.transmit(self.mtu_bytes));
+        }
+        let length = part.length(counted.queue, wred, length + counted.bytes as u32);
+        wred.loses(self.colour, capable, rate, length, cx.random)
+    }
+}
+
+impl PortPart {
+    /// The length by which packets are marked, where the queue is as long as `now`.
+    fn length(&self, queue: usize, wred: &Wred, now: u32) -> u32 {
+        match &self.early {
+            Some(early) if wred.average.is_some() => early.averages[queue].bytes(),
+            _ => now,
+        }
+    }
+}
+
+impl Early {
+    /// A packet has left a queue, which may be empty now. Returns its colour, if that was kept.
+    fn leaves(&mut self, now: Time, queue: usize, empty: bool) -> Colour {
+        if empty {
+            self.averages[queue].empties(now);
+        }
+        self.colours[queue].pop_front().unwrap_or_default()
     }
 }
 
 impl QueueDiscipline for SwitchPart {
     fn admit(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
         let slot = cx.pool.get(id);
-        let Counted { into, group, queue, bytes } = self.counted(slot);
-        let class = slot.packet.class;
-        if let Some(ecn) = self.ecn[queue]
-            && ecn.drop
-            && !slot.packet.has(flags::ECT)
-            && let length = self.ports[out.index()].queues[queue].bytes + bytes as u32
-            && marks(ecn.marking(), cx.ports[out.index()].rate(), length, cx.random)
-        {
+        let (counted, class) = (self.counted(slot), slot.packet.class);
+        if self.early && self.loses_early(cx, out, id, &counted) {
             return Admission::Full;
         }
+        let Counted { into, group, queue, bytes } = counted;
         let drops = self.watchdog.is_some_and(|of| of.action == Action::Drop);
         if drops && self.ports[out.index()].storm() >> queue & 1 == 1 {
             return Admission::Full;
@@ -256,7 +363,9 @@ impl QueueDiscipline for SwitchPart {
         if place == Room::Headroom && self.ports[into].pausing >> group & 1 == 0 {
             self.say(cx, PortId::from(into), group as u8, true);
         }
-        self.mark(cx, out, id, queue, false);
+        if self.early {
+            self.mark_at_arrival(cx, out, id, queue);
+        }
         self.watch(cx.now, out);
         length
     }
@@ -279,7 +388,9 @@ impl QueueDiscipline for SwitchPart {
         };
         let id = self.take(cx, out, usize::from(queue))?;
         self.ports[out.index()].schedule.sent(cx.now, queue, u32::from(cx.pool.get(id).packet.wire_bytes));
-        self.mark(cx, out, id, usize::from(queue), true);
+        if self.early {
+            self.mark_at_departure(cx, out, id, usize::from(queue));
+        }
         self.watch(cx.now, out);
         Some(Dequeued { id, left_bytes: self.ports[out.index()].queues[usize::from(queue)].bytes })
     }
@@ -289,12 +400,11 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
-        frame.header::<Frame>().obey(cx, port);
-        // A class without PFC here is not held back by a neighbour that has it.
-        let paused = cx.ports[port.index()].paused() & self.classes.lossless;
-        let queue = |class: usize| (paused >> class & 1) << self.classes.paused_queue[class];
-        self.ports[port.index()].paused = (0..CLASSES).fold(0, |bits, class| bits | queue(class));
-        self.watch(cx.now, port);
+        let frame = frame.header::<Frame>();
+        if let Some(expiry) = &mut self.expiry {
+            expiry.heard(cx.now, port, frame);
+        }
+        self.heard(cx, port, frame);
     }
 
     fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
@@ -312,15 +422,22 @@ impl QueueDiscipline for SwitchPart {
         cx.ports[port.index()].set_paused(0, cx.now);
         let part = &mut self.ports[port.index()];
         (part.paused, part.pausing) = (0, 0);
+        if let Some(expiry) = &mut self.expiry {
+            expiry.clear(port);
+        }
         self.watch(cx.now, port);
         cx.port_ready(port);
     }
 
     fn poll_at(&self) -> Time {
-        self.wakes_at
+        self.expiry.as_ref().map_or(self.wakes_at, |expiry| expiry.next_at().min(self.wakes_at))
     }
 
     fn wake(&mut self, cx: &mut LinkCx<'_>) {
+        if let Some(mut expiry) = self.expiry.take() {
+            expiry.wake(cx, |cx, port, frame| self.heard(cx, port, frame));
+            self.expiry = Some(expiry);
+        }
         self.wakes_at = Time::MAX;
         for port in (0..self.ports.len()).map(PortId::from) {
             self.look(cx, port);
@@ -364,6 +481,7 @@ impl QueueDiscipline for SwitchPart {
         if self.watchdog.is_some() {
             counters.extend([("pfc_storms", self.storms), ("pfc_storms_over", self.restored)]);
         }
+        counters.extend(self.expiry.iter().flat_map(|expiry| expiry.counters()));
         counters
     }
 }

@@ -3,9 +3,9 @@
 use node::link::{Cause, LinkCx, Share};
 use node::packet::CLASSES;
 use node::pool::PacketId;
-use units::{Bytes, PortId, Problem, Rate, SwitchId};
+use units::{Bytes, PortId, Problem, Rate, SwitchId, Time};
 
-use super::{Config, Frame};
+use super::{Config, Expiry, Frame, frame_of};
 use contract::link_control::LinkView;
 
 /// PFC's accounts of a switch.
@@ -28,6 +28,7 @@ pub(crate) struct Ingress {
     /// Headroom set aside in total.
     reserved_bytes: u64,
     accounts: Vec<[Account; CLASSES]>,
+    expiry: Option<Box<Expiry>>,
     #[state(count)]
     pauses: u64,
     #[state(count)]
@@ -127,7 +128,9 @@ impl Ingress {
         // For each lossless class, as far as half of the memory goes, and for one in any case.
         let of_class: u64 = headroom.iter().sum();
         let classes = (buffer_bytes / 2 / of_class.max(1)).clamp(1, u64::from(config.mask().count_ones()));
+        let rates = (0..headroom.len()).map(|port| view.rate(node, PortId::from(port)));
         Ingress {
+            expiry: Expiry::new(config.quanta(), rates),
             alpha: (0..headroom.len()).map(PortId::from).map(alpha).collect(),
             resume_offset: config.resume_offset.get(),
             lossless: config.mask(),
@@ -170,7 +173,7 @@ impl Ingress {
             account.paused = true;
             account.paused_at = account.bytes;
             self.pauses += 1;
-            cx.send(port, Frame { classes: 1 << class, pause: 1 << class });
+            cx.send(port, frame_of(&mut self.expiry, cx.now, port, 1 << class, true));
         }
     }
 
@@ -190,13 +193,35 @@ impl Ingress {
         if account.paused && account.bytes <= threshold.saturating_sub(self.resume_offset) {
             account.paused = false;
             self.resumes += 1;
-            cx.send(port, Frame { classes: 1 << class, pause: 0 });
+            cx.send(port, frame_of(&mut self.expiry, cx.now, port, 1 << class, false));
         }
         self.in_headroom -= before - account.in_headroom(self.headroom[port.index()]);
     }
 
+    /// The neighbour at `port` has sent a frame.
+    pub fn heard(&mut self, now: Time, port: PortId, frame: Frame) {
+        if let Some(expiry) = &mut self.expiry {
+            expiry.heard(now, port, frame);
+        }
+    }
+
+    /// When a pause ends by itself or is to be sent again.
+    pub fn next_at(&self) -> Time {
+        self.expiry.as_ref().map_or(Time::MAX, |expiry| expiry.next_at())
+    }
+
+    /// That time has come.
+    pub fn wake(&mut self, cx: &mut LinkCx<'_>) {
+        if let Some(expiry) = &mut self.expiry {
+            expiry.wake(cx, |cx, port, frame| frame.obey(cx, port));
+        }
+    }
+
     /// The link at `port` has gone down or come up: nothing is paused at either end.
     pub fn link_changed(&mut self, cx: &mut LinkCx<'_>, port: PortId) {
+        if let Some(expiry) = &mut self.expiry {
+            expiry.clear(port);
+        }
         cx.ports[port.index()].set_paused(0, cx.now);
         for account in &mut self.accounts[port.index()] {
             self.in_headroom -= account.in_headroom(self.headroom[port.index()]);
@@ -224,7 +249,8 @@ impl Ingress {
     }
 
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("pfc_pauses", self.pauses), ("pfc_resumes", self.resumes)]
+        let own = [("pfc_pauses", self.pauses), ("pfc_resumes", self.resumes)];
+        own.into_iter().chain(self.expiry.iter().flat_map(|expiry| expiry.counters())).collect()
     }
 
     fn threshold(&self, port: PortId, used_bytes: u64) -> u64 {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn bytes_stay_what_they_are() {
     let bytes = [0x01, 0x01, 0, 0b101, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(check_header(Frame { classes: 0b101, pause: 0b100 }, &[]), bytes);
+    assert_eq!(check_header(Frame { classes: 0b101, pause: 0b100, quanta: u16::MAX }, &[]), bytes);
 }
 
 /// 100 m of cable at 100 Gbps with packets of 1,500 B, term by term: two packets, 2 x 100 m of light in fibre, 394
@@ -38,7 +38,8 @@ fn headroom_has_terms_for_other_frames_answers_and_cells() {
 
 proptest::proptest! {
     #[test]
-    fn frames_survive_the_wire(classes: u8, pause: u8, noise: Vec<u8>) {
-        check_header(Frame { classes, pause: pause & classes }, &noise);
+    fn frames_survive_the_wire(classes: u8, pause: u8, quanta in 1u16.., noise: Vec<u8>) {
+        let pause = pause & classes;
+        check_header(Frame { classes, pause, quanta: if pause == 0 { 0 } else { quanta } }, &noise);
     }
 }

@@ -56,7 +56,7 @@ impl NicControl for NicPart {
     }
 
     /// The root is the host, named by its first port whichever link packets arrive by.
-    fn intake(&mut self, bytes: u64) -> Option<Packet> {
+    fn intake(&mut self, _: Time, bytes: u64) -> Option<Packet> {
         let root = RootId { node: self.switches + self.host.0, port: 0, class: ALL_CLASSES };
         if !self.is_root && bytes > self.pause_bytes {
             self.is_root = true;

@@ -4,6 +4,8 @@
 //! a level share what it gets by their weights: by bytes (deficit round robin, Shreedhar and Varghese 1995) or by
 //! packets (weighted round robin). A queue at its greatest rate waits.
 //!
+//! A port may have a greatest rate, too, which holds for all of its queues together.
+//!
 //! A rate is enforced by when the next packet conforms (the generic cell rate algorithm of ATM, equivalent to a token
 //! bucket of `burst` bytes), so that times are exact.
 
@@ -59,19 +61,20 @@ struct Shapers {
     /// By queue: when the next packet conforms to the least rate, and to the greatest.
     min_at: [Time; CLASSES],
     max_at: [Time; CLASSES],
+    /// The greatest rate of the port, and bytes that it may send at once.
+    #[state(built("settings"))]
+    port: Option<(Rate, u64)>,
+    port_at: Time,
 }
 
 impl Schedule {
-    /// A schedule of these levels, the first first. Every queue is in one of them.
-    pub fn new(levels: Vec<Level>, rates: [Rates; CLASSES]) -> Schedule {
-        let shaped = rates.iter().any(|rates| *rates != Rates::default());
+    /// A schedule of these levels, the first first. Every queue is in one of them. `port` is the greatest rate of all
+    /// queues together, with the bytes that may be sent at once.
+    pub fn new(levels: Vec<Level>, rates: [Rates; CLASSES], port: Option<(Rate, u64)>) -> Schedule {
+        let shaped = port.is_some() || rates.iter().any(|rates| *rates != Rates::default());
         let at = [Time::ZERO; CLASSES];
-        Schedule {
-            turn: vec![0; levels.len()],
-            levels,
-            credit: [0; CLASSES],
-            shapers: shaped.then(|| Box::new(Shapers { rates, min_at: at, max_at: at })),
-        }
+        let shapers = || Box::new(Shapers { rates, min_at: at, max_at: at, port, port_at: Time::ZERO });
+        Schedule { turn: vec![0; levels.len()], levels, credit: [0; CLASSES], shapers: shaped.then(shapers) }
     }
 
     /// The queue to serve among those whose bits are set; `None` if all of them have to wait.
@@ -130,18 +133,24 @@ impl Schedule {
     pub fn next_at(&self, waiting: u8) -> Time {
         let Some(shapers) = &self.shapers else { return Time::MAX };
         let waiting = (0..CLASSES).filter(|queue| waiting >> queue & 1 == 1);
-        waiting.map(|queue| shapers.conforms_at(queue)).min().unwrap_or(Time::MAX)
+        waiting.map(|queue| shapers.conforms_at(queue).max(shapers.port_conforms_at())).min().unwrap_or(Time::MAX)
     }
 }
 
 impl Shapers {
     fn conforming(&self, now: Time) -> u8 {
+        if self.port_conforms_at() > now {
+            return 0;
+        }
         (0..CLASSES).fold(0, |bits, queue| bits | u8::from(self.conforms_at(queue) <= now) << queue)
     }
 
     fn conforms_at(&self, queue: usize) -> Time {
-        let burst = self.rates[queue].max.map_or(Duration::ZERO, |(rate, burst)| rate.transmit(burst));
-        Time::ZERO + self.max_at[queue].since(Time::ZERO + burst)
+        conforms_at(self.max_at[queue], self.rates[queue].max)
+    }
+
+    fn port_conforms_at(&self) -> Time {
+        conforms_at(self.port_at, self.port)
     }
 
     fn short(&self, now: Time) -> u8 {
@@ -157,7 +166,16 @@ impl Shapers {
         if let Some((max, _)) = max {
             self.max_at[queue] = self.max_at[queue].max(now) + max.transmit(u64::from(bytes));
         }
+        if let Some((max, _)) = self.port {
+            self.port_at = self.port_at.max(now) + max.transmit(u64::from(bytes));
+        }
     }
+}
+
+/// When the next packet conforms to a rate, if all that was sent takes it until `at`.
+fn conforms_at(at: Time, max: Option<(Rate, u64)>) -> Time {
+    let burst = max.map_or(Duration::ZERO, |(rate, burst)| rate.transmit(burst));
+    Time::ZERO + at.since(Time::ZERO + burst)
 }
 
 #[cfg(test)]

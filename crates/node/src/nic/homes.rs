@@ -188,6 +188,21 @@ impl MultihomedNic {
         port.settle();
     }
 
+    /// The first time of its flow controls' own.
+    pub fn next_at(&self) -> Time {
+        self.ports.iter().filter_map(|port| port.control()).map(|control| control.poll_at()).min().unwrap_or(Time::MAX)
+    }
+
+    /// That time may have come.
+    pub fn wake(&mut self, now: Time) {
+        for port in &mut self.ports {
+            if let Some(nic) = port.nic.as_mut().filter(|nic| nic.control.poll_at() <= now) {
+                nic.wake(now);
+                port.settle();
+            }
+        }
+    }
+
     /// The link at a port has gone down or come up.
     pub fn link_changed(&mut self, now: Time, port: PortId, up: bool) {
         let bit = 1 << port.0;

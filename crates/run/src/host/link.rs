@@ -2,7 +2,7 @@
 
 use node::NicControl;
 use node::nic::{MultihomedNic, Nic};
-use units::PortId;
+use units::{PortId, Time};
 
 /// How a host is joined to the network.
 #[derive(node::State)]
@@ -34,6 +34,31 @@ impl Link {
             Link::Open => None,
             Link::Controlled(nic) => Some(nic),
             Link::Several(homes) => homes.nic(port),
+        }
+    }
+
+    /// Whether flow control is to be woken at times of its own.
+    pub(super) fn keeps_time(&mut self) -> bool {
+        let mut keeps = false;
+        self.each(|nic| keeps |= nic.control.keeps_time());
+        keeps
+    }
+
+    /// The first of those times.
+    pub(super) fn next_at(&self) -> Time {
+        match self {
+            Link::Open => Time::MAX,
+            Link::Controlled(nic) => nic.control.poll_at(),
+            Link::Several(homes) => homes.next_at(),
+        }
+    }
+
+    /// That time may have come.
+    pub(super) fn wake(&mut self, now: Time) {
+        match self {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.wake(now),
+            Link::Several(homes) => homes.wake(now),
         }
     }
 

@@ -25,6 +25,13 @@ impl Host {
         self
     }
 
+    /// The first time of what wakes it beside its transports and starts.
+    pub(super) fn parts_at(&self) -> Time {
+        let shaper = self.shaper.as_ref().map_or(Time::MAX, |shaper| shaper.poll_at());
+        let intake = self.receive_limit.as_ref().map_or(Time::MAX, |receive_limit| receive_limit.next_at());
+        shaper.min(intake).min(self.nic.next_at())
+    }
+
     /// When something starts here by itself: a flow whose time has come, or what a rank does after a computation.
     #[inline]
     pub fn starts_at(&self) -> Time {

@@ -17,6 +17,7 @@ mod degraded;
 mod digest;
 mod estimate;
 mod events;
+mod expiry;
 mod fabrics;
 mod failures;
 mod falcon;

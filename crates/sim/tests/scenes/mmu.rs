@@ -237,3 +237,153 @@ fn switches_have_the_settings_of_their_role() {
         assert_eq!((counter(result, "lossless_losses"), of_links(result, "overflow_packets")), (0, 0));
     }
 }
+
+/// Two senders at 60 Gbps each to one queue with this profile, in class 3, for this number of microseconds.
+fn early(more: &str, ecn: &str, us: u64) -> RunResult {
+    run_both(&format!(
+        "measure = {{ interval = '0s', end = '{us}us' }}\nflow_control.mmu = {{ lossless = [], {more}\
+         pool = [{{ name = 'out', side = 'egress', bytes = '40MB' }}], queue = [\n\
+         {{ queues = [3], pool = 'out', ecn = {ecn} }}, {{ queues = [0, 1, 2, 4, 5, 6, 7], pool = 'out' }}] }}\n\
+         fabric.star = {{ hosts = 3 }}\nswitch.buffer = {{ shared = {{ bytes = '80MB' }} }}\n\
+         [[traffic]]\ntransport = {{ udp = {{ class = 3, rate = '60Gbps' }} }}\nsizes.constant = '1GB'\n\
+         arrivals = 'all_at_once'\nsenders = '1-2'\nreceivers = '0'\npattern.incast.degree = 2\nflows = 2\n"
+    ))
+}
+
+/// A packet of 1,500 bytes comes each 100 ns and leaves in 120, so the k-th finds 250 k bytes, and the average is
+/// 250 (k - 2^n (1 - (1 - 2^-n)^k)). Losses begin when that passes 1 MB, to 1% of the time.
+#[test]
+fn an_average_length_lags_by_two_to_the_power_of_its_exponent_arrivals() {
+    for exponent in [0, 6, 12, 14] {
+        let ecn =
+            |average: &str| format!("{{ min = '1MB', max = '1.0001MB', probability_max = 1.0, drop = true{average} }}");
+        let ecn = if exponent == 0 { ecn("") } else { ecn(&format!(", average = {exponent}")) };
+        let span = f64::from(1 << exponent);
+        let lag = |k: f64| if exponent == 0 { 0.0 } else { span * (1.0 - (1.0 - 1.0 / span).powf(k)) };
+        let first = (0..100_000).map(f64::from).find(|&k| 250.0 * (k - lag(k)) > 1e6).unwrap();
+        let lost = |share: f64| {
+            let result = early("", &ecn, (first * 0.1 * share) as u64);
+            of_link(&result, "switch0", "host0", "overflow_packets")
+        };
+        assert!(lost(0.99) == 0 && lost(1.01) > 0, "2^{exponent}: {} and {}", lost(0.99), lost(1.01));
+    }
+}
+
+/// A meter at each sender's port, of 15 Gbps committed and 25 at the peak, of 60 that come. With yellow and red packets
+/// lost, the committed rate goes on; with red ones lost, the peak rate.
+#[test]
+fn a_two_rate_meter_and_profiles_by_colour_let_pass_what_they_say() {
+    let meter = "meter = [{ classes = [3], cir = '15Gbps', cbs = '15KB', pir = '25Gbps', pbs = '25KB' }], ";
+    let colours = "yellow = { min = '0B', max = '1B', probability_max = 1.0, drop = true }, \
+                   red = { min = '0B', max = '1B', probability_max = 1.0, drop = true, mark = false }";
+    for (yellow_passes, gbps) in [(false, 15.0), (true, 25.0)] {
+        let own = if yellow_passes { colours.replacen("drop = true", "drop = false", 1) } else { colours.to_string() };
+        let ecn = format!("{{ min = '10MB', max = '20MB', probability_max = 0.1, {own} }}");
+        let result = early(meter, &ecn, 2_000);
+        let sent = of_link(&result, "switch0", "host0", "sent_packets") as f64;
+        // And the bursts.
+        let expected = 2.0 * (gbps * 1e9 / 8.0 * 2e-3 + if yellow_passes { 25e3 } else { 15e3 }) / 1_500.0;
+        assert!((sent / expected - 1.0).abs() < 0.005, "{sent} for {expected}");
+    }
+}
+
+/// A meter's colour stays with a packet until it leaves: yellow packets of DCQCN are marked then, and no others.
+#[test]
+fn a_colour_is_kept_until_departure() {
+    let marked = |committed: &str| {
+        let result = run_both(&format!(
+            "measure = {{ interval = '0s', end = '300us' }}\nflow_control.mmu = {{ lossless = [],\n\
+             meter = [{{ classes = [3], cir = '{committed}', cbs = '3KB', ebs = '1MB' }}],\n\
+             pool = [{{ name = 'out', side = 'egress', bytes = '4MB' }}], queue = [\n\
+             {{ queues = [3], pool = 'out', ecn = {{ min = '3MB', max = '4MB', probability_max = 0.1, \
+             at_departure = true, yellow = {{ min = '0B', max = '1KB', probability_max = 1.0 }} }} }},\n\
+             {{ queues = [0, 1, 2, 4, 5, 6, 7], pool = 'out' }}] }}\n\
+             fabric.star = {{ hosts = 4 }}\nswitch.buffer = {{ shared = {{ bytes = '8MB' }} }}\n\
+             [[traffic]]\ntransport.dcqcn = {{ class = 3, window = 'unlimited' }}\nsizes.constant = '500KB'\n\
+             senders = '1-3'\nreceivers = '0'\npattern.incast.degree = 3\narrivals = 'all_at_once'\nflows = 3\n"
+        ));
+        of_link(&result, "switch0", "host0", "marked_packets")
+    };
+    assert_eq!(marked("100Gbps"), 0);
+    assert!(marked("50Gbps") > 50);
+}
+
+/// Colours by DSCP: class 3 is red and marked from the first byte on, class 4 is green and never.
+#[test]
+fn a_map_colours_by_dscp() {
+    let marked = |class: u8| {
+        let colours: Vec<u8> = (0..64).map(|dscp| if dscp == 26 { 2 } else { 0 }).collect();
+        let tc: Vec<u8> = (0..64)
+            .map(|dscp| {
+                if dscp == 26 {
+                    3
+                } else if dscp == 34 {
+                    4
+                } else {
+                    0
+                }
+            })
+            .collect();
+        let result = run_both(&format!(
+            "measure = {{ interval = '0s', end = '1ms' }}\nflow_control.mmu = {{ lossless = [],\n\
+             maps = {{ dscp = [0, 0, 0, 26, 34, 0, 0, 0], dscp_to_tc = {tc:?}, dscp_to_colour = {colours:?}, \
+             tc_to_queue = [0, 1, 2, 3, 3, 5, 6, 7] }},\n\
+             pool = [{{ name = 'out', side = 'egress', bytes = '4MB' }}], queue = [\n\
+             {{ queues = [3], pool = 'out', ecn = {{ min = '3MB', max = '4MB', probability_max = 0.1, \
+             red = {{ min = '0B', max = '1B', probability_max = 1.0 }} }} }},\n\
+             {{ queues = [0, 1, 2, 4, 5, 6, 7], pool = 'out' }}] }}\n\
+             fabric.star = {{ hosts = 2 }}\nswitch.buffer = {{ shared = {{ bytes = '8MB' }} }}\n\
+             [[traffic]]\ntransport.dcqcn.class = {class}\nsizes.constant = '1MB'\n\
+             senders = '1'\nreceivers = '0'\narrivals = 'all_at_once'\nflows = 1\n"
+        ));
+        (of_link(&result, "switch0", "host0", "marked_packets"), of_link(&result, "switch0", "host0", "sent_packets"))
+    };
+    let (marked_of_3, sent) = marked(3);
+    assert_eq!(marked_of_3, sent);
+    assert_eq!(marked(4).0, 0);
+}
+
+/// Both queues of a port share 40 Gbps by 1 : 3, to a burst; a fabric's other links are as they were.
+#[test]
+fn a_port_keeps_its_greatest_rate() {
+    let result = run_both(&format!(
+        "measure = {{ interval = '0s', end = '2ms', packets = {{ links = ['switch0-host0'] }} }}\n\
+         flow_control.mmu = {{ lossless = [], max_rate = '40Gbps', burst = '3000B', \
+         schedule = [{{ queues = [1, 2, 0, 3, 4, 5, 6, 7], weights = [1, 3, 1, 1, 1, 1, 1, 1] }}] }}\n\
+         fabric.star = {{ hosts = 3 }}\nswitch.buffer = {{ shared = {{ bytes = '8MB' }} }}\n{}{}",
+        stream(1, 1, ", rate = '60Gbps'"),
+        stream(2, 2, ", rate = '60Gbps'"),
+    ));
+    let (one, three) = (passed(&result, 1, 1_000_000_000).0, passed(&result, 2, 1_000_000_000).0);
+    let expected = 40e9 / 8.0 * 1e-3;
+    assert!(((one + three) as f64 - expected).abs() <= 2.0 * 1_500.0, "{one} and {three} for {expected}");
+    // A turn of 2,048 bytes for each weight, and a packet.
+    assert!((three as f64 - 3.0 * one as f64).abs() <= 3.0 * (2_048.0 + 2.0 * 1_500.0), "{one} and {three}");
+}
+
+#[test]
+fn profiles_meters_and_rates_that_make_no_sense_are_refused() {
+    let problem = |mmu: &str| {
+        let text = format!(
+            "flow_control.mmu = {{ {mmu} }}\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\nflows = 1"
+        );
+        scenario::read(&text, "scene.toml", &[]).unwrap_err().to_string()
+    };
+    let ecn = |more: &str| {
+        format!("queue = [{{ queues = [3], ecn = {{ min = '1KB', max = '2KB', probability_max = 0.1, {more} }} }}]")
+    };
+    let meter = |more: &str| format!("meter = [{{ classes = [1], cir = '1Gbps', cbs = '9KB', {more} }}]");
+    for (mmu, words) in [
+        (ecn("average = 16"), "16 is not between 1 and 15"),
+        (ecn("red = { min = '2KB', max = '1KB', probability_max = 0.1 }"), "min < max"),
+        (meter("pir = '2Gbps'"), "pir and pbs go together"),
+        (meter("pir = '0.5Gbps', pbs = '9KB'"), "is below cir"),
+        (meter("pir = '2Gbps', pbs = '9KB', ebs = '9KB'"), "has pbs instead"),
+        ("burst = '9KB'".to_string(), "goes with max_rate"),
+        ("max_rate = '0bps'".to_string(), "0 is no rate"),
+        (format!("maps.dscp_to_colour = {:?}", [1; 64]), "goes with dscp"),
+    ] {
+        let said = problem(&mmu);
+        assert!(said.contains(words), "{mmu}: {said}");
+    }
+}

@@ -53,10 +53,30 @@ pub enum Cnp {
     InAck,
     /// In a packet of its own.
     Packet {
-        /// Least time between two notifications of a queue pair (N in DCQCN's paper).
+        /// Least time between two notifications (N in DCQCN's paper).
         #[schemars(extend("x-least" = "100ns", "x-zero" = true))]
         interval: Duration,
+        /// For which queue pairs together that time holds. Default: for each of them.
+        #[serde(default, skip_serializing_if = "Spaced::is_default")]
+        spaced: Spaced,
     },
+}
+
+/// The queue pairs whose notifications keep a least time between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Spaced {
+    /// Each queue pair by itself.
+    #[default]
+    QueuePair,
+    /// All queue pairs of a receiver.
+    Receiver,
+}
+
+impl Spaced {
+    fn is_default(&self) -> bool {
+        *self == Spaced::default()
+    }
 }
 
 /// What a new queue pair knows.

@@ -4,15 +4,19 @@
 //! notifications arrived. This is the reaction point of ConnectX NICs as HPCC's authors simulate it. Its two clocks
 //! differ from the paper: `alpha` is updated and the rate is cut on fixed clocks that begin with the first
 //! notification. The paper cuts at each notification, and receivers send one in each interval. With `cnp = { packet = {
-//! interval = "50us" } }` and matching intervals it is the paper's algorithm.
+//! interval = "50us" } }` and matching intervals it is the paper's algorithm. [`nvidia`] has it under the names and in
+//! the units in which NVIDIA documents it.
+
+mod nvidia;
 
 use node::{EndpointParams, FlowState, Marking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Problem, Rate, Time};
+use units::{Bytes, Duration, Problem, Rate, Time, power};
 
 use super::control::{Algorithm, Cnp, Control, Start};
 use contract::{About, CongestionSignal};
+pub use nvidia::Nvidia;
 
 /// Configuration of DCQCN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +57,63 @@ pub struct Config {
     pub mark_max: Bytes,
     /// Probability of a mark just below `mark_max`. Default: 0.2.
     pub mark_probability_max: f64,
+    /// The parameters under NVIDIA's names and in NVIDIA's units, instead of all keys above but the marks; `{}` has the
+    /// defaults that NVIDIA publishes. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvidia: Option<Nvidia>,
+}
+
+/// The settings of a reaction point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Reaction {
+    g: f64,
+    /// Alpha at the first notification.
+    initial_alpha: f64,
+    /// The share of alpha by which a cut reduces the rate.
+    cut_by: f64,
+    /// The least share of its rate that a cut leaves.
+    kept_least: f64,
+    /// Rate and target at the first notification, if not line rate.
+    first_rate: Option<Rate>,
+    /// The rate from which nothing is limited, if not line rate.
+    rate_max: Option<Rate>,
+    /// Whether the first cut after an increase by the timer sets the target to the rate before it.
+    clamp_after_timer: bool,
+    alpha_interval: Duration,
+    decrease_interval: Duration,
+    increase_timer: Duration,
+    byte_counter: Option<Bytes>,
+    fast_recovery: u32,
+    additive_increase: Rate,
+    hyper_increase: Rate,
+    clamp_target: bool,
+    rate_min: Rate,
+}
+
+impl Config {
+    fn reaction(&self) -> Reaction {
+        if let Some(nvidia) = &self.nvidia {
+            return nvidia.reaction();
+        }
+        Reaction {
+            g: self.g,
+            initial_alpha: 1.0,
+            cut_by: 0.5,
+            kept_least: 0.0,
+            first_rate: None,
+            rate_max: None,
+            clamp_after_timer: true,
+            alpha_interval: self.alpha_interval,
+            decrease_interval: self.decrease_interval,
+            increase_timer: self.increase_timer,
+            byte_counter: self.byte_counter,
+            fast_recovery: self.fast_recovery,
+            additive_increase: self.additive_increase,
+            hyper_increase: self.hyper_increase,
+            clamp_target: self.clamp_target,
+            rate_min: self.rate_min,
+        }
+    }
 }
 
 impl Default for Config {
@@ -72,6 +133,7 @@ impl Default for Config {
             mark_min: Bytes(50_000),
             mark_max: Bytes(200_000),
             mark_probability_max: 0.2,
+            nvidia: None,
         }
     }
 }
@@ -87,6 +149,14 @@ impl Algorithm for Config {
     };
 
     fn check(&self) -> Result<(), Problem> {
+        if let Some(nvidia) = &self.nvidia {
+            nvidia.check().map_err(|problem| problem.under("nvidia"))?;
+            if let Some((own, theirs)) = Nvidia::doubled(self) {
+                let message =
+                    format!("has no effect beside nvidia; write nvidia.{theirs} instead, or delete one of them");
+                return Err(Problem::new(own, message));
+            }
+        }
         if !(self.g > 0.0 && self.g <= 1.0) {
             return Err(Problem::new("g", format!("{} is not above 0 and at most 1", self.g)));
         }
@@ -123,27 +193,34 @@ impl Algorithm for Config {
     }
 
     fn cnp(&self) -> Option<Cnp> {
-        Some(self.cnp)
+        Some(self.nvidia.map_or(self.cnp, |nvidia| nvidia.cnp()))
     }
 
     fn start(&self, start: Start) -> Dcqcn {
         let line = start.line.bps() as f64;
+        let own = self.reaction();
+        let up_to_line = |rate: Option<Rate>| rate.map_or(line, |rate| (rate.bps() as f64).min(line));
         Dcqcn {
-            g: self.g,
-            alpha_interval: self.alpha_interval,
-            decrease_interval: self.decrease_interval,
-            increase_timer: self.increase_timer,
-            byte_counter: self.byte_counter.map_or(u64::MAX, Bytes::get),
-            counts_bytes: self.byte_counter.is_some(),
-            fast_recovery: self.fast_recovery,
-            additive_increase: self.additive_increase.bps() as f64,
-            hyper_increase: self.hyper_increase.bps() as f64,
-            clamp_target: self.clamp_target,
-            rate_min: (self.rate_min.bps() as f64).min(line),
+            g: own.g,
+            cut_by: own.cut_by,
+            kept_least: own.kept_least,
+            first_rate: up_to_line(own.first_rate),
+            rate_max: up_to_line(own.rate_max),
+            clamp_after_timer: own.clamp_after_timer,
+            alpha_interval: own.alpha_interval,
+            decrease_interval: own.decrease_interval,
+            increase_timer: own.increase_timer,
+            byte_counter: own.byte_counter.map_or(u64::MAX, Bytes::get),
+            counts_bytes: own.byte_counter.is_some(),
+            fast_recovery: own.fast_recovery,
+            additive_increase: own.additive_increase.bps() as f64,
+            hyper_increase: own.hyper_increase.bps() as f64,
+            clamp_target: own.clamp_target,
+            rate_min: (own.rate_min.bps() as f64).min(line),
             line,
             rate: line,
             target: line,
-            alpha: 1.0,
+            alpha: own.initial_alpha,
             notified: None,
             updates: 0,
             fresh: false,
@@ -161,6 +238,11 @@ impl Algorithm for Config {
 #[state(first(if self.increase_at.is_some() { walk.next_step(self.rate, (self.rate + self.target) / 2.0) }))]
 pub struct Dcqcn {
     g: f64,
+    cut_by: f64,
+    kept_least: f64,
+    first_rate: f64,
+    rate_max: f64,
+    clamp_after_timer: bool,
     alpha_interval: Duration,
     decrease_interval: Duration,
     increase_timer: Duration,
@@ -214,10 +296,11 @@ impl Dcqcn {
     }
 
     fn cut(&mut self, now: Time) {
-        if self.clamp_target || self.by_timer > 0 || self.by_bytes > 0 {
+        if self.clamp_target || self.by_bytes > 0 || self.clamp_after_timer && self.by_timer > 0 {
             self.target = self.rate;
         }
-        self.rate = (self.rate * (1.0 - self.alpha(now) / 2.0)).max(self.rate_min);
+        let kept = (1.0 - self.alpha(now) * self.cut_by).max(self.kept_least);
+        self.rate = (self.rate * kept).max(self.rate_min);
         (self.by_timer, self.by_bytes, self.bytes) = (0, 0, 0);
         self.increase_at = Some(now + self.increase_timer);
     }
@@ -234,6 +317,9 @@ impl Dcqcn {
         }
         self.target = self.target.min(self.line);
         self.rate = (self.rate + self.target) / 2.0;
+        if self.rate >= self.rate_max {
+            (self.rate, self.target) = (self.line, self.line); // not limited any more
+        }
     }
 }
 
@@ -250,6 +336,7 @@ impl Control for Dcqcn {
     fn on_cnp(&mut self, now: Time) {
         let Some(first) = self.notified else {
             self.notified = Some(now);
+            (self.rate, self.target) = (self.first_rate, self.first_rate);
             self.cut_at = Some(now + self.decrease_interval);
             return;
         };
@@ -287,19 +374,6 @@ impl Control for Dcqcn {
             self.increase_at = (!rests).then_some(at + self.increase_timer);
         }
     }
-}
-
-/// `base` to the power of `exponent`, by multiplication only, so that every machine gives the same result.
-fn power(mut base: f64, mut exponent: u64) -> f64 {
-    let mut power = 1.0;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            power *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    power
 }
 
 #[cfg(test)]

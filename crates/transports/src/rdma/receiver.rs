@@ -5,7 +5,7 @@ use node::{Cx, EndpointParams, Event, FlowMap, Packet, Telemetry};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time};
 
-use super::control::Cnp;
+use super::control::{Cnp, Spaced};
 use super::header::{Acknowledgement, Answer, Data, Header};
 use super::outstanding::REACH;
 use crate::finished::Finished;
@@ -23,6 +23,11 @@ pub(crate) struct Receiver {
     flows: FlowMap<Flow>,
     finished: Finished,
     answers: VecDeque<Packet>,
+    /// Notifications, where they have a class of their own.
+    notifications: VecDeque<Packet>,
+    /// Until when no queue pair sends a notification, where they keep a least time between them together.
+    #[state(expired)]
+    notified: Time,
     /// Contents of acknowledgements that have not left, by flow and packet.
     #[state(each(((flow, sequence(1)), _)))]
     echoes: FxHashMap<(FlowId, u64), Telemetry>,
@@ -37,6 +42,8 @@ pub(crate) struct Settings {
     /// How marks are reported, if at all.
     pub cnp: Option<Cnp>,
     pub class: u8,
+    /// The class of notifications in packets of their own.
+    pub cnp_class: u8,
     /// Bytes of an acknowledgement with all that it carries.
     pub ack_bytes: u16,
 }
@@ -91,6 +98,8 @@ impl Receiver {
             flows: FlowMap::default(),
             finished: Finished::default(),
             answers: VecDeque::new(),
+            notifications: VecDeque::new(),
+            notified: Time::ZERO,
             echoes: FxHashMap::default(),
             counts: Counts::default(),
         }
@@ -100,6 +109,17 @@ impl Receiver {
     #[inline]
     pub fn poll_transmit(&mut self) -> Option<Packet> {
         self.answers.pop_front()
+    }
+
+    /// Whether a notification waits that has a class of its own.
+    #[inline]
+    pub fn notifies(&self) -> bool {
+        !self.notifications.is_empty()
+    }
+
+    /// The first of these.
+    pub fn poll_notification(&mut self) -> Option<Packet> {
+        self.notifications.pop_front()
     }
 
     /// The telemetry that an acknowledgement leaves with.
@@ -146,9 +166,13 @@ impl Receiver {
                 flow.marked |= marked;
                 false
             }
-            Some(Cnp::Packet { interval }) if marked && cx.now >= flow.notified => {
-                flow.notified = cx.now + interval;
-                true
+            Some(Cnp::Packet { interval, spaced }) if marked => {
+                let until = if spaced == Spaced::Receiver { &mut self.notified } else { &mut flow.notified };
+                let due = cx.now >= *until;
+                if due {
+                    *until = cx.now + interval;
+                }
+                due
             }
             _ => false,
         };
@@ -187,12 +211,14 @@ impl Receiver {
     fn answer(&mut self, to: &Packet, header: Header, telemetry: Option<&Telemetry>) {
         let mut packet = self.site.control_packet(to.flow, to.src, header);
         packet.wire_bytes = self.settings.ack_bytes;
-        packet.class = self.settings.class;
+        let notifies = matches!(header, Header::Cnp(_));
+        packet.class = if notifies { self.settings.cnp_class } else { self.settings.class };
         if let (Some(telemetry), Header::Ack(ack) | Header::Nack(ack)) = (telemetry, header) {
             packet.flags = flags::TELEMETRY;
             self.echoes.insert((to.flow, ack.answer.packet), telemetry.echo());
         }
-        self.answers.push_back(packet);
+        let apart = notifies && self.settings.cnp_class != self.settings.class;
+        if apart { &mut self.notifications } else { &mut self.answers }.push_back(packet);
     }
 }
 

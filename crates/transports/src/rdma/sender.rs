@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use node::packet::flags;
 use node::{Cx, EndpointParams, Event, FlowMap, FlowState, Message, Packet, Telemetry, Timers};
 use units::{Duration, FlowId, HostId, Rate, Time};
@@ -45,7 +47,7 @@ pub(crate) struct Sender<A: Algorithm> {
 }
 
 /// A sender's settings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub window: Window,
     pub turns: Turns,
@@ -61,13 +63,16 @@ pub(crate) struct Settings {
 }
 
 /// Timeouts of outstanding packets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timeout {
-    /// While more than `few` packets are in flight.
-    pub high: Duration,
+    /// While more than `few` packets are in flight, by the number of timeouts without progress. The last holds for all
+    /// that follow.
+    pub waits: Arc<[Duration]>,
     /// While at most `few` are.
     pub low: Duration,
     pub few: u64,
+    /// After how many timeouts without progress the next one is the end.
+    pub retries: Option<u32>,
 }
 
 /// What a sender counts.
@@ -76,6 +81,7 @@ pub(crate) struct Timeout {
 pub(crate) struct Counts {
     pub retransmissions: u64,
     pub timeouts: u64,
+    pub given_up: u64,
     pub recoveries: u64,
     pub malformed: u64,
 }
@@ -97,6 +103,8 @@ struct QueuePair<C> {
     /// Start of the wait for an acknowledgement of what is outstanding.
     #[state(past)]
     silent_since: Time,
+    /// Timeouts since anything new was acknowledged.
+    fruitless: u32,
     #[state(count_of)]
     sent_packets: u64,
     #[state(count_of)]
@@ -115,11 +123,11 @@ impl<A: Algorithm> Sender<A> {
         Sender {
             algorithm,
             window: WindowBytes::new(settings.window, &site),
+            ready: Waiting::new(settings.turns),
             settings,
             site,
             pairs: FlowMap::default(),
             begun: 0,
-            ready: Waiting::new(settings.turns),
             held: Vec::new(),
             held_in: 0,
             pacing: Timers::default(),
@@ -141,6 +149,7 @@ impl<A: Algorithm> Sender<A> {
             queued: true,
             last: (Time::ZERO, 0),
             silent_since: now,
+            fruitless: 0,
             sent_packets: 0,
             resent_packets: 0,
         };
@@ -190,7 +199,7 @@ impl<A: Algorithm> Sender<A> {
             pair.control.on_sent(packet.wire_bytes);
             if self.retransmission.get(slot).is_none() || number == pair.outstanding.una() {
                 pair.silent_since = now;
-                self.retransmission.set(slot, now + self.settings.timeout.of(&pair.outstanding));
+                self.retransmission.set(slot, now + self.settings.timeout.of(pair));
             }
             self.attend(slot, now);
             return Some(packet);
@@ -237,9 +246,9 @@ impl<A: Algorithm> Sender<A> {
                 self.counts.recoveries += u64::from(begins);
             }
             if advanced {
-                pair.silent_since = cx.now;
+                (pair.silent_since, pair.fruitless) = (cx.now, 0);
                 if pair.outstanding.any() {
-                    self.retransmission.set(slot, cx.now + self.settings.timeout.of(&pair.outstanding));
+                    self.retransmission.set(slot, cx.now + self.settings.timeout.of(pair));
                 } else {
                     self.retransmission.clear(slot);
                 }
@@ -276,7 +285,8 @@ impl<A: Algorithm> Sender<A> {
     }
 
     /// Deadlines have come.
-    pub fn wake(&mut self, now: Time) {
+    pub fn wake(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
         while let Some(slot) = self.control.expire(now) {
             let (_, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends disarms its timers");
             pair.control.wake(now);
@@ -286,23 +296,32 @@ impl<A: Algorithm> Sender<A> {
             self.queue(slot, now);
         }
         while let Some(slot) = self.retransmission.expire(now) {
-            self.time_out(slot, now);
+            self.time_out(slot, cx);
         }
     }
 
-    fn time_out(&mut self, slot: u32, now: Time) {
-        let (_, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends disarms its timers");
-        let due = pair.silent_since + self.settings.timeout.of(&pair.outstanding);
+    fn time_out(&mut self, slot: u32, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        let (flow, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends disarms its timers");
+        let due = pair.silent_since + self.settings.timeout.of(pair);
         if due > now {
             self.retransmission.set(slot, due); // more is in flight than when it was set
             return;
         }
         pair.silent_since = now;
-        self.retransmission.set(slot, now + self.settings.timeout.of(&pair.outstanding));
         if pair.outstanding.head_waits() {
+            self.retransmission.set(slot, now + self.settings.timeout.of(pair));
             return; // what it would wait for has not left
         }
         self.counts.timeouts += 1;
+        if self.settings.timeout.retries == Some(pair.fruitless) {
+            self.counts.given_up += 1;
+            cx.events.push(Event::Failed { flow, reason: Event::NO_ANSWER });
+            self.remove(slot);
+            return;
+        }
+        pair.fruitless = pair.fruitless.saturating_add(1);
+        self.retransmission.set(slot, now + self.settings.timeout.of(pair));
         if self.settings.selective.is_some() {
             pair.outstanding.time_out(now);
         } else {
@@ -376,8 +395,11 @@ impl<C: Control> QueuePair<C> {
 }
 
 impl Timeout {
-    fn of(&self, outstanding: &Outstanding) -> Duration {
-        if outstanding.in_flight() <= self.few { self.low } else { self.high }
+    fn of<C>(&self, pair: &QueuePair<C>) -> Duration {
+        if self.few > 0 && pair.outstanding.in_flight() <= self.few {
+            return self.low;
+        }
+        self.waits[(pair.fruitless as usize).min(self.waits.len() - 1)]
     }
 }
 

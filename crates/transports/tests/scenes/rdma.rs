@@ -6,7 +6,9 @@ mod recovery;
 
 use clearway_transports::rdma::control::Algorithm;
 use clearway_transports::rdma::header::Header;
-use clearway_transports::rdma::{Config, GoBackN, Irn, Recovery, Turns, Window, dcqcn, hpcc, line_rate, timely};
+use clearway_transports::rdma::{
+    Config, GoBackN, Irn, Recovery, TimeoutRange, Turns, Window, dcqcn, hpcc, line_rate, timely,
+};
 use contract::Scheme;
 use node::{Event, Packet};
 use testing::{PacketFate, Scene, Wire};
@@ -29,8 +31,13 @@ const IRN: Recovery = Recovery::Irn(Irn {
     reordering_packets: 0,
 });
 
-const GO_BACK_N: Recovery =
-    Recovery::GoBackN(GoBackN { nack_interval: Some(Duration::from_us(500)), timeout: Some(Duration::from_ms(16)) });
+const GO_BACK_N: Recovery = Recovery::GoBackN(GoBackN {
+    nack_interval: Some(Duration::from_us(500)),
+    timeout: Some(Duration::from_ms(16)),
+    ack_timeout: None,
+    retry_cnt: None,
+    adaptive: Vec::new(),
+});
 
 /// What a sender has sent and not heard of, at most, by the packets of a scene: message bytes of each of its flows.
 fn in_flight_peak(scene: &Scene, flow: FlowId) -> u64 {

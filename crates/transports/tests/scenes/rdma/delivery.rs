@@ -242,9 +242,9 @@ proptest! {
         irn: bool,
     ) {
         let recovery = if irn { IRN } else { GO_BACK_N };
-        deliver_over_a_bad_wire(LineRate { recovery, ..LineRate::default() }, seed, loss, &sizes);
-        deliver_over_a_bad_wire(Dcqcn { recovery, ..Dcqcn::default() }, seed, loss, &sizes);
-        deliver_over_a_bad_wire(Timely { recovery, ..Timely::default() }, seed, loss, &sizes);
+        deliver_over_a_bad_wire(LineRate { recovery: recovery.clone(), ..LineRate::default() }, seed, loss, &sizes);
+        deliver_over_a_bad_wire(Dcqcn { recovery: recovery.clone(), ..Dcqcn::default() }, seed, loss, &sizes);
+        deliver_over_a_bad_wire(Timely { recovery: recovery.clone(), ..Timely::default() }, seed, loss, &sizes);
         deliver_over_a_bad_wire(Hpcc { recovery, ..Hpcc::default() }, seed, loss, &sizes);
     }
 }

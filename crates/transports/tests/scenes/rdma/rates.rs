@@ -1,4 +1,4 @@
-use clearway_transports::rdma::control::Cnp;
+use clearway_transports::rdma::control::{Cnp, Spaced};
 use clearway_transports::rdma::header::Acknowledgement;
 
 use super::*;
@@ -30,7 +30,8 @@ fn a_mark_is_told_in_its_acknowledgement() {
 #[test]
 fn a_notification_packet_comes_once_an_interval_a_flow() {
     let interval = Duration::from_us(50);
-    let control = dcqcn::Config { cnp: Cnp::Packet { interval }, ..dcqcn::Config::default() };
+    let cnp = Cnp::Packet { interval, spaced: Spaced::QueuePair };
+    let control = dcqcn::Config { cnp, ..dcqcn::Config::default() };
     let config = Dcqcn { window: Window::Unlimited, control, ..Dcqcn::default() };
     let mut scene = scene(3, Wire { mark_bytes: 15_000, ..Wire::default() }, config);
     let flows = [1, 2].map(|src| scene.send(Time::ZERO, src, 0, 20_000 * MSS));
@@ -43,6 +44,27 @@ fn a_notification_packet_comes_once_an_interval_a_flow() {
         assert!(told.windows(2).all(|pair| pair[1] + slack >= pair[0] + interval), "{told:?}");
     }
     assert!(cnps(&scene).iter().all(|sent| matches!(sent.1.header(), Header::Cnp(_))));
+}
+
+/// All queue pairs of a receiver keep the interval together, and notifications have a class of their own.
+#[test]
+fn a_receiver_may_space_the_notifications_of_all_its_queue_pairs() {
+    let interval = Duration::from_us(50);
+    let cnp = Cnp::Packet { interval, spaced: Spaced::Receiver };
+    let control = dcqcn::Config { cnp, ..dcqcn::Config::default() };
+    let config = Dcqcn { window: Window::Unlimited, cnp_class: Some(6), control, ..Dcqcn::default() };
+    let mut scene = scene(4, Wire { mark_bytes: 15_000, ..Wire::default() }, config);
+    for src in [1, 2, 3] {
+        scene.send(Time::ZERO, src, 0, 20_000 * MSS);
+    }
+    scene.run_until(Time::from_ms(2));
+    let told: Vec<Time> = cnps(&scene).iter().map(|sent| sent.0).collect();
+    assert!(told.len() > 10 && told.len() <= 41, "{}", told.len());
+    let slack = Duration::from_ps(2 * 3_200);
+    assert!(told.windows(2).all(|pair| pair[1] + slack >= pair[0] + interval), "{told:?}");
+    assert!(cnps(&scene).iter().all(|sent| sent.1.class == 6));
+    let acks = scene.sent.iter().filter(|sent| matches!(sent.1.header(), Header::Ack(_)));
+    assert!(acks.clone().count() > 100 && acks.clone().all(|sent| sent.1.class == 0));
 }
 
 #[test]

@@ -64,6 +64,79 @@ fn a_lost_tail_waits_for_the_timeout() {
     }
 }
 
+/// The first of 20 packets is lost again and again. Times at which it is sent again.
+fn lost_for_ever(recovery: GoBackN) -> (Vec<Time>, u64, bool) {
+    let mut scene = scene(2, Wire::default(), with(Recovery::GoBackN(recovery)));
+    lose::<Header>(&mut scene, &[(0, 1_000)]);
+    let flow = scene.send(Time::ZERO, 0, 1, MSS);
+    scene.run_until(Time::from_ms(50));
+    let again = resent::<Header>(&scene, flow).iter().map(|sent| sent.0).collect();
+    (again, counter(&scene, 0, "given_up"), scene.completed_at(flow).is_some())
+}
+
+/// InfiniBand's local ACK timeout: 4.096 us x 2^8 are 1,048.576 us.
+#[test]
+fn an_exponent_is_a_timeout_and_retries_are_counted() {
+    let timeout = Duration::from_ns(1_048_576);
+    let (again, given_up, completed) =
+        lost_for_ever(GoBackN { ack_timeout: Some(8), retry_cnt: Some(7), ..GoBackN::default() });
+    assert_eq!(again, (1..=7).map(|number| Time::ZERO + timeout * number).collect::<Vec<_>>());
+    assert_eq!((given_up, completed), (1, false));
+    let (again, given_up, _) = lost_for_ever(GoBackN { ack_timeout: Some(8), ..GoBackN::default() });
+    assert_eq!((again.len(), given_up), (47, 0));
+}
+
+/// 100 us twice, 200 us twice, then 1 ms once; the last wait ends the message. The first timeout is no retry.
+#[test]
+fn adaptive_timeouts_double_within_their_ranges_and_end() {
+    let us = Duration::from_us;
+    let ranges = [(us(100), us(300), 2), (us(1_000), us(1_500), 1)];
+    let adaptive = ranges.map(|(least, most, retries)| TimeoutRange { least, most, retries }).to_vec();
+    let (again, given_up, completed) = lost_for_ever(GoBackN { adaptive, ..GoBackN::default() });
+    assert_eq!(again, [100, 200, 400, 600].map(Time::from_us));
+    assert_eq!((given_up, completed), (1, false));
+}
+
+/// Each acknowledgement of something new begins the timeouts anew: three packets are lost, each for the shortest.
+#[test]
+fn progress_begins_adaptive_timeouts_anew() {
+    let adaptive = vec![TimeoutRange { least: Duration::from_us(50), most: Duration::from_ms(10), retries: 1 }];
+    let recovery = Recovery::GoBackN(GoBackN { adaptive, retry_cnt: Some(1), ..GoBackN::default() });
+    let config = LineRate { window: Window::Fixed { bdps: 0.01 }, ..with(recovery) };
+    let mut scene = scene(2, Wire::default(), config);
+    lose::<Header>(&mut scene, &[(0, 1), (3, 1), (7, 1)]);
+    let flow = scene.send(Time::ZERO, 0, 1, 10 * MSS);
+    scene.run_until(Time::from_ms(50));
+    let data = data::<Header>(&scene, flow);
+    for lost in [0, 3, 7] {
+        let sent: Vec<Time> = data.iter().filter(|sent| sent.1 == lost).map(|sent| sent.0).collect();
+        assert_eq!(sent[1], sent[0] + Duration::from_us(50), "{lost}");
+    }
+    assert!(scene.completed_at(flow).is_some());
+}
+
+#[test]
+fn timeouts_that_make_no_sense_are_refused() {
+    let refused = |own: GoBackN| with(Recovery::GoBackN(own)).check().unwrap_err().to_string();
+    let range =
+        |least, most, retries| TimeoutRange { least: Duration::from_us(least), most: Duration::from_us(most), retries };
+    let adaptive = |adaptive: Vec<TimeoutRange>| GoBackN { adaptive, ..GoBackN::default() };
+    for (own, words) in [
+        (GoBackN { ack_timeout: Some(0), ..GoBackN::default() }, "go_back_n.ack_timeout: 0 is not between 1 and 31"),
+        (GoBackN { retry_cnt: Some(8), ..GoBackN::default() }, "go_back_n.retry_cnt: 8"),
+        (
+            GoBackN { ack_timeout: Some(9), timeout: Some(Duration::from_ms(1)), ..GoBackN::default() },
+            "go_back_n.timeout: timeout, ack_timeout and adaptive say the same",
+        ),
+        (adaptive(vec![range(9, 8, 1)]), "adaptive[0].most"),
+        (adaptive(vec![range(9, 9, 0)]), "adaptive[0].retries"),
+        (adaptive(vec![range(9, 9, 1), range(9, 10, 1)]), "adaptive[1].least"),
+        (adaptive((1..6).map(|at| range(at * 10, at * 10, 1)).collect()), "more than 4 ranges"),
+    ] {
+        assert!(refused(own.clone()).contains(words), "{}", refused(own));
+    }
+}
+
 #[test]
 fn irn_waits_longer_while_more_than_three_packets_are_in_flight() {
     for (packets, timeout) in [(3u64, 100), (4, 320)] {
