@@ -15,8 +15,11 @@
 //! | a thread is woken for a message that has come whole, if it sleeps | `wake_up` |
 //! | it receives the message | `per_message_receive` of the thread's core |
 //!
-//! A core does one thing at a time, and what comes meanwhile waits in order. What the kernel does goes before what
-//! threads do, as SoftIRQs go before processes, and nothing is broken off. A core that has work is never idle. Packets
+//! Two cores may be siblings, hardware threads of one: then each takes `sibling_slowdown` times as long for what it
+//! begins while the other works or has a thread that polls.
+//!
+//! A core does one thing at a time, and what comes meanwhile waits in order. The kernel's work goes before that
+//! of threads, as SoftIRQs go before processes, and nothing is broken off. A core that has work is never idle. Packets
 //! of a flow stay in order: all of a stage's work for one flow is done by one core.
 //!
 //! Decided here, where measurements leave it open:
@@ -27,8 +30,8 @@
 //! - *A transport is asked for packets* as long as fewer than `nic_queue` bytes are on their way from it to the link,
 //!   so that it still chooses late what to send.
 //!
-//! Deliberately absent: time for each byte that is copied, caches, siblings of a core (SMT), the time slices of a
-//! scheduler, and the limit of a receive ring.
+//! Deliberately absent: time for each byte that is copied, caches, the time slices of a scheduler, and the limit of a
+//! receive ring.
 
 mod spec;
 
@@ -44,7 +47,7 @@ pub use spec::{Costs, CpuLike, CpuSpec};
 /// Most packets of one poll: NAPI's weight.
 const WEIGHT: usize = 64;
 
-/// What spreads flows over cores; each stage has a hash of its own.
+/// The hashes that spread flows over cores; each stage has a hash of its own.
 #[derive(Clone, Copy)]
 enum Spread {
     /// The NIC's queues.
@@ -53,7 +56,7 @@ enum Spread {
     HandOver = 2,
     /// The threads that send.
     Senders = 3,
-    /// The threads that receive.
+    /// The sockets of threads that receive.
     Receivers = 4,
 }
 
@@ -68,7 +71,7 @@ pub struct Arrived {
     pub telemetry: Option<Telemetry>,
 }
 
-/// What a core has just done, for its host to go on with.
+/// The result of a core's work, for its host to go on with.
 #[derive(Debug)]
 pub enum Done {
     /// The protocol gets these packets.
@@ -149,6 +152,8 @@ struct Thread {
     given: u32,
     /// When it received the last one.
     last: Time,
+    /// Whether it ever did.
+    used: bool,
 }
 
 /// The cores of a host.
@@ -229,7 +234,7 @@ impl Cpu {
     /// A message has come whole.
     pub fn read(&mut self, now: Time, message: Message) {
         let thread = self.thread_for(message.flow);
-        let Thread { given, last } = &mut self.threads[thread as usize];
+        let Thread { given, last, .. } = &mut self.threads[thread as usize];
         let sleeps = *given == 0 && now.since(*last) >= self.costs.polling;
         *given += 1;
         let (core, work) = (thread % self.costs.cores, Work::Read { message, thread });
@@ -239,9 +244,11 @@ impl Cpu {
         }
     }
 
-    /// Whether the transport may be asked for another packet.
-    pub fn has_room(&self) -> bool {
-        self.pulled_bytes < self.costs.nic_queue
+    /// Bytes for which the transport may be asked now. With any room there is some for a whole batch: otherwise a
+    /// full queue would let packets in one by one, each a batch of its own.
+    pub fn room(&self) -> u64 {
+        let Costs { nic_queue, tso, .. } = self.costs;
+        if self.pulled_bytes < nic_queue { (nic_queue - self.pulled_bytes).max(tso) } else { 0 }
     }
 
     /// The transport has made a packet. Those of one flow that follow each other are one batch, until
@@ -281,16 +288,15 @@ impl Cpu {
         below(flow, spread, self.costs.cores)
     }
 
-    /// The thread that receives a message: that of its flow, or one that has least to do on a core with least to do.
+    /// The thread that receives a message: of its socket's one that has least to do, on a core with least to do.
     fn thread_for(&self, flow: FlowId) -> u32 {
-        if self.costs.threads_by_flow {
-            return below(flow, Spread::Receivers, self.costs.threads);
-        }
+        let Costs { threads, ports, .. } = self.costs;
         let load = |thread: &u32| {
             let core = &self.cores[(thread % self.costs.cores) as usize];
             (self.threads[*thread as usize].given, core.load())
         };
-        (0..self.costs.threads).min_by_key(load).expect("there is a thread")
+        let socket = below(flow, Spread::Receivers, ports);
+        (socket..threads).step_by(ports as usize).min_by_key(load).expect("there is a thread")
     }
 
     fn at(&mut self, at: Time, later: Later) {
@@ -327,10 +333,11 @@ impl Cpu {
 
     /// A core that does nothing begins what is next, if anything is.
     fn begin(&mut self, now: Time, core: u32) {
-        let (costs, of) = (&self.costs, &mut self.cores[core as usize]);
-        if of.running.is_some() {
+        if self.cores[core as usize].running.is_some() {
             return;
         }
+        let slow = self.costs.sibling_slowdown > 1.0 && self.is_busy(now, core ^ 1);
+        let (costs, of) = (&self.costs, &mut self.cores[core as usize]);
         let Some(work) = of.kernel.pop_front().or_else(|| of.threads.pop_front()) else { return };
         let (work, takes) = match work {
             Work::Poll { interrupted } => {
@@ -343,7 +350,15 @@ impl Cpu {
             Work::Submit { .. } => (work, costs.per_message_send),
             Work::Read { .. } | Work::Polled(_) => (work, costs.per_message_receive),
         };
+        let takes = if slow { takes.mul_f64(costs.sibling_slowdown) } else { takes };
         (of.running, of.until) = (Some(work), now + takes);
+    }
+
+    /// Whether a core works, or has a thread that polls.
+    fn is_busy(&self, now: Time, core: u32) -> bool {
+        let polls = |thread: &Thread| thread.used && thread.given == 0 && now.since(thread.last) < self.costs.polling;
+        let runs = self.cores.get(core as usize).is_some_and(|core| core.running.is_some());
+        runs || self.threads.iter().skip(core as usize).step_by(self.costs.cores as usize).any(polls)
     }
 
     fn finish(&mut self, now: Time, core: u32) -> Option<Done> {
@@ -364,7 +379,7 @@ impl Cpu {
             Work::Submit { flow, transport } => Some(Done::Submitted(flow, transport)),
             Work::Read { message, thread } => {
                 let thread = &mut self.threads[thread as usize];
-                (thread.given, thread.last) = (thread.given - 1, now);
+                *thread = Thread { given: thread.given - 1, last: now, used: true };
                 Some(Done::Read(message))
             }
         };

@@ -44,7 +44,7 @@ pub struct Ideal<'a> {
     scenario: &'a Scenario,
     /// Headers of each packet.
     header_bytes: u64,
-    /// What software takes, if it does.
+    /// Times of software, if it takes any.
     costs: Option<Costs>,
     /// Whether hosts have several links.
     several: bool,

@@ -352,8 +352,8 @@ pub struct HostSpec {
     /// NIC buffer for packets that wait because of `intake_rate`. Packets beyond it are lost, unless a flow control
     /// pauses the switch. Default: 1MB.
     pub intake_buffer: Bytes,
-    /// What cores of a host spend on messages and packets, and how these are spread over them. Default: software takes
-    /// no time.
+    /// Times that cores of a host spend on messages and packets, and how these are spread over them. Default: software
+    /// takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSpec>,
     /// Greatest clock offset. Each host's clock is ahead by a time drawn uniformly between 0 and this. Default: 0.

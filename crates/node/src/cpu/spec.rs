@@ -1,11 +1,11 @@
-//! What a scenario says of hosts' cores.
+//! The keys of a scenario for hosts' cores.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, PerByte, Problem, Rate};
 
-/// What hosts' cores spend on messages and packets, and how these are spread over them. Each time is zero unless `like`
-/// or the key itself says otherwise.
+/// Times that hosts' cores spend on messages and packets, and how these are spread over them. Each time is zero unless
+/// `like` or the key itself says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CpuSpec {
@@ -17,6 +17,11 @@ pub struct CpuSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub cores: Option<u32>,
+    /// How many times as long a core takes for what it begins while its sibling (cores 0 and 1, 2 and 3, ...) works or
+    /// has a thread that polls: two hardware threads of one core (SMT). Default: that of `like`, else 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1.0, max = 100.0))]
+    pub sibling_slowdown: Option<f64>,
     /// Time of a core from an application's call until its transport has the message. Default: that of `like`, else 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-most" = "1s"))]
@@ -72,10 +77,12 @@ pub struct CpuSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4096))]
     pub threads: Option<u32>,
-    /// Whether a flow's messages wait for one thread, as those of a connection do, instead of the one that has least to
-    /// do. Default: false.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub threads_by_flow: bool,
+    /// Sockets among which threads are divided in turn. A message comes to the socket that its flow's hash names, and
+    /// waits for that thread of the socket that has least to do. With as many as threads each flow has one thread, as a
+    /// connection has. Default: that of `like`, else 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4096))]
+    pub ports: Option<u32>,
     /// Time until a sleeping thread runs. Default: that of `like`, else 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-most" = "1s"))]
@@ -93,8 +100,9 @@ pub struct CpuSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CpuLike {
-    /// CloudLab's xl170 (10 cores, 25 Gbps) under Linux 5.17.7 with Homa, messages of 100 B one at a time: means of the
-    /// client's and the server's column of HomaModule's notes on performance, item 33; item 29 for `wake_up`.
+    /// CloudLab's xl170 (10 cores of two hardware threads, 25 Gbps) under Linux 5.17.7 with Homa, messages of 100 B one
+    /// at a time: means of the client's and the server's column of HomaModule's notes on performance, item 33; item 29
+    /// for `wake_up`.
     LinuxXl170,
 }
 
@@ -109,6 +117,11 @@ impl CpuSpec {
         }
         if self.nic_queue == Some(Bytes(0)) {
             return Err(Problem::new("nic_queue", "at 0B no packet would leave; write at least a packet, \"9KB\""));
+        }
+        let Costs { threads, ports, .. } = self.costs(1_500);
+        if ports > threads {
+            let message = format!("{ports} sockets are more than {threads} threads, and some would have none");
+            return Err(Problem::new("ports", format!("{message}; write at most {threads}, or more threads")));
         }
         Ok(())
     }
@@ -141,9 +154,11 @@ impl CpuSpec {
         let like = self.like.map_or(Costs::NONE, CpuLike::costs);
         let cores = self.cores.unwrap_or(like.cores).max(1);
         let tso = self.tso.map_or(like.tso, |tso| tso.get());
+        let threads = self.threads.unwrap_or(if like.threads > 0 { like.threads } else { cores }).max(1);
         let queue = u64::from(cores).saturating_mul(tso.max(mtu_bytes)).saturating_add(2 * mtu_bytes);
         Costs {
             cores,
+            sibling_slowdown: self.sibling_slowdown.unwrap_or(like.sibling_slowdown),
             per_message_send: self.per_message_send.unwrap_or(like.per_message_send),
             per_packet_send: self.per_packet_send.unwrap_or(like.per_packet_send),
             tso,
@@ -156,8 +171,8 @@ impl CpuSpec {
             gro: self.gro.unwrap_or(like.gro).max(1),
             hand_over: self.hand_over.unwrap_or(like.hand_over),
             per_batch_receive: self.per_batch_receive.unwrap_or(like.per_batch_receive),
-            threads: self.threads.unwrap_or(if like.threads > 0 { like.threads } else { cores }).max(1),
-            threads_by_flow: self.threads_by_flow,
+            threads,
+            ports: self.ports.unwrap_or(like.ports.min(threads)),
             wake_up: self.wake_up.unwrap_or(like.wake_up),
             polling: self.polling.unwrap_or(like.polling),
             per_message_receive: self.per_message_receive.unwrap_or(like.per_message_receive),
@@ -170,6 +185,8 @@ impl CpuSpec {
 pub struct Costs {
     /// Number of cores.
     pub cores: u32,
+    /// Factor of a core's times while its sibling is busy.
+    pub sibling_slowdown: f64,
     /// Of a core, for a message that an application sends.
     pub per_message_send: Duration,
     /// Of a core, for a batch to the NIC.
@@ -196,8 +213,8 @@ pub struct Costs {
     pub per_batch_receive: Duration,
     /// Number of threads that receive messages.
     pub threads: u32,
-    /// Whether a flow has one of them.
-    pub threads_by_flow: bool,
+    /// Number of sockets that they are divided among.
+    pub ports: u32,
     /// Until a sleeping thread runs.
     pub wake_up: Duration,
     /// Until a thread sleeps.
@@ -209,6 +226,7 @@ pub struct Costs {
 impl Costs {
     const NONE: Costs = Costs {
         cores: 1,
+        sibling_slowdown: 1.0,
         per_message_send: Duration::ZERO,
         per_packet_send: Duration::ZERO,
         tso: 0,
@@ -222,18 +240,18 @@ impl Costs {
         hand_over: Duration::ZERO,
         per_batch_receive: Duration::ZERO,
         threads: 0,
-        threads_by_flow: false,
+        ports: 1,
         wake_up: Duration::ZERO,
         polling: Duration::ZERO,
         per_message_receive: Duration::ZERO,
     };
 
-    /// Time of so many bytes on the bus.
+    /// Time of this number of bytes on the bus.
     pub fn pcie_time(&self, bytes: u64) -> Duration {
         self.pcie.map_or(Duration::ZERO, |of| of.transmit(u32::try_from(bytes).unwrap_or(u32::MAX)))
     }
 
-    /// The time of a lone packet of so many bytes from its transport to the peer's, without the network's.
+    /// The time of a lone packet of this length from its transport to the peer's, without the network's.
     pub fn of_packet(&self, bytes: u64) -> Duration {
         let bus = self.pcie_time(bytes) * 2 + self.pcie_latency * 2;
         let polled = self.interrupt_moderation + self.interrupt + self.per_packet_receive;
@@ -274,22 +292,28 @@ impl CpuLike {
         match self {
             // Item 33, client and server: homa_send 588 and 461, IP and driver 548 and 514; interrupt to GRO 1003 and
             // 923, GRO 227 and 200, wake SoftIRQ 480 and 601, IP 441 and 361 and Homa 469 and 702, wake application 106
-            // and 94 and homa_recv 562 and 447. From NIC to NIC and back it is 6361: less the network's (a switch twice,
-            // 300 each; four links of 10 m, and 160 B on each at 25 Gbps), a quarter for each crossing of a bus.
+            // and 94 and homa_recv 562 and 447. From NIC to NIC and back it is 6361: less that of the network (a switch
+            // twice, 300 each; four links of 10 m, and 160 B on each at 25 Gbps), a quarter for each crossing of a bus.
             // Batches, the queue to the link and threads are as that cluster's scripts set them.
+            //
+            // The timeline does not say how much of the time until GRO is the interrupt's. It is counted for each
+            // packet here: one core that polls is the bottleneck of a long message, at 18 to 27 Gbps with packets of
+            // 3,000 B (items 9 and 39). Two siblings do about a quarter more than one alone (Marr et al.,
+            // "Hyper-Threading Technology Architecture and Microarchitecture", 2002: 16 to 28% more for web servers).
             CpuLike::LinuxXl170 => Costs {
-                cores: 10,
+                cores: 20,
+                sibling_slowdown: 1.6,
                 per_message_send: ns(525),
                 per_packet_send: ns(531),
                 tso: 10_000,
                 nic_queue: 6_250,
                 pcie_latency: ns(1_339),
-                interrupt: ns(963),
-                per_packet_receive: ns(214),
+                per_packet_receive: ns(963 + 214),
                 gro: 20,
                 hand_over: ns(541),
                 per_batch_receive: ns(987),
                 threads: 18,
+                ports: 6,
                 wake_up: ns(2_000),
                 polling: Duration::from_us(50),
                 per_message_receive: ns(605),

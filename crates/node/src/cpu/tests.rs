@@ -19,7 +19,7 @@ fn come(cpu: &mut Cpu, at: Time, flow: u32, number: u32) {
     cpu.arrive(at, Arrived { packet: packet(flow, number), transit: Transit::default(), telemetry: None });
 }
 
-/// What is done, and when, as nothing else comes.
+/// Everything that is done, and when, if nothing else comes.
 fn rest(cpu: &mut Cpu) -> Vec<(Time, Done)> {
     let mut all = Vec::new();
     while cpu.next_at() < Time::MAX {
@@ -111,6 +111,35 @@ fn two_flows_take_half_as_long_on_two_cores() {
 }
 
 #[test]
+fn a_core_is_slower_while_its_sibling_works_or_polls() {
+    let (one, other) = apart();
+    let spec = CpuSpec {
+        cores: Some(2),
+        sibling_slowdown: Some(1.5),
+        per_packet_receive: Some(ns(1_000)),
+        polling: Some(ns(50_000)),
+        ..CpuSpec::default()
+    };
+    // The second begins while the first works, and goes on at the pace at which it began.
+    let mut cpu = Cpu::new(spec.costs(1_000));
+    come(&mut cpu, Time::ZERO, one, 1);
+    assert!(cpu.next(Time::from_ns(400)).is_none());
+    come(&mut cpu, Time::from_ns(400), other, 2);
+    assert_eq!(batches(&mut cpu), [(1_000, vec![1]), (1_900, vec![2])]);
+    // Thread 0, on core 0, polls from 10 us to 60 us. Core 1 is slower until then, and core 0 itself is not.
+    cpu.read(Time::from_ns(10_000), Message { flow: FlowId(0), transport: 0, transit: None });
+    rest(&mut cpu);
+    for (flow, at, right) in [(one, 20_000, 21_000), (other, 30_000, 31_500), (other, 60_000, 61_000)] {
+        come(&mut cpu, Time::from_ns(at), flow, 3);
+        assert_eq!(batches(&mut cpu), [(right, vec![3])], "at {at}");
+    }
+    // Of an odd number the last has no sibling.
+    let mut cpu = Cpu::new(CpuSpec { cores: Some(1), ..spec }.costs(1_000));
+    come(&mut cpu, Time::ZERO, one, 1);
+    assert_eq!(batches(&mut cpu), [(1_000, vec![1])]);
+}
+
+#[test]
 fn packets_that_come_while_the_nic_holds_its_interrupt_back_are_one_batch() {
     let spec = CpuSpec {
         interrupt_moderation: Some(ns(5_000)),
@@ -187,15 +216,16 @@ fn a_batch_to_the_nic_costs_once_and_the_bus_bounds_the_rate() {
 fn transports_are_not_asked_while_the_queue_to_the_link_is_full() {
     let spec = CpuSpec { nic_queue: Some(Bytes(2_500)), ..CpuSpec::default() };
     let mut cpu = Cpu::new(spec.costs(1_000));
-    let mut sent = 0;
-    while cpu.has_room() {
-        cpu.send(packet(0, sent));
-        sent += 1;
-    }
-    assert_eq!(sent, 3, "the third begins below the limit");
+    assert_eq!(cpu.room(), 2_500);
+    (0..3).for_each(|number| cpu.send(packet(0, number)));
+    assert_eq!(cpu.room(), 0, "the third began below the limit");
     cpu.hand_out(Time::ZERO);
     rest(&mut cpu);
-    assert!(cpu.pull().is_some() && cpu.has_room());
+    assert!(cpu.pull().is_some());
+    assert_eq!(cpu.room(), 500);
+    let mut cpu = Cpu::new(CpuSpec { tso: Some(Bytes(9_000)), ..spec }.costs(1_000));
+    (0..2).for_each(|number| cpu.send(packet(0, number)));
+    assert_eq!(cpu.room(), 9_000, "a whole batch");
     // A batch for each of four cores, and two packets.
     assert_eq!(
         CpuSpec { cores: Some(4), tso: Some(Bytes(9_000)), ..CpuSpec::default() }.costs(1_000).nic_queue,
@@ -217,17 +247,18 @@ fn kernels_go_before_threads_and_nothing_is_broken_off() {
 }
 
 #[test]
-fn a_message_waits_for_its_flows_thread_or_for_the_idlest_one() {
+fn a_message_waits_for_the_idlest_thread_of_its_socket() {
     let spec = CpuSpec { cores: Some(4), threads: Some(4), per_message_receive: Some(ns(1_000)), ..CpuSpec::default() };
-    let times = |by_flow| {
-        let mut cpu = Cpu::new(CpuSpec { threads_by_flow: by_flow, ..spec }.costs(1_000));
+    let times = |ports| {
+        let mut cpu = Cpu::new(CpuSpec { ports: Some(ports), ..spec }.costs(1_000));
         for _ in 0..4 {
             cpu.read(Time::ZERO, Message { flow: FlowId(9), transport: 0, transit: None });
         }
         rest(&mut cpu).into_iter().map(|done| done.0.ps() / 1_000_000).collect::<Vec<_>>()
     };
-    assert_eq!(times(true), [1, 2, 3, 4]);
-    assert_eq!(times(false), [1, 1, 1, 1]);
+    assert_eq!(times(4), [1, 2, 3, 4]);
+    assert_eq!(times(2), [1, 1, 2, 2]);
+    assert_eq!(times(1), [1, 1, 1, 1]);
 }
 
 #[test]
@@ -235,6 +266,8 @@ fn what_is_wrong_names_its_key() {
     let wrong = |spec: CpuSpec| spec.check().unwrap_err().to_string();
     assert!(wrong(CpuSpec { pcie_rate: Some(Rate::ZERO), ..CpuSpec::default() }).contains("pcie_rate"));
     assert!(wrong(CpuSpec { nic_queue: Some(Bytes(0)), ..CpuSpec::default() }).contains("nic_queue"));
+    let many = wrong(CpuSpec { ports: Some(7), threads: Some(6), ..CpuSpec::default() });
+    assert!(many.contains("ports") && many.contains("at most 6"), "{many}");
     let idle = CpuSpec { gro: Some(2), tso: Some(Bytes(9_000)), polling: Some(ns(1)), ..CpuSpec::default() };
     let keys: Vec<_> = idle.advice().into_iter().map(|problem| problem.key).collect();
     assert_eq!(keys, ["gro", "tso", "polling"]);

@@ -33,8 +33,10 @@ impl Host {
     /// Asks transports for packets while there is room for them on the way to the link, and gives them to the cores.
     #[cold]
     pub(super) fn feed(&mut self, now: Time) {
-        while self.cpu.as_ref().is_some_and(|cpu| cpu.has_room()) {
+        let mut room = self.cpu.as_ref().map_or(0, |cpu| cpu.room());
+        while room > 0 {
             let (Some(packet), Some(cpu)) = (self.ask_endpoints(now), &mut self.cpu) else { break };
+            room = room.saturating_sub(packet.wire_bytes.into());
             cpu.send(packet);
         }
         if let Some(cpu) = &mut self.cpu {

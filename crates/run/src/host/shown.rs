@@ -1,4 +1,4 @@
-//! What results and probes show of a host.
+//! A host as results and probes show it.
 
 use node::FlowState;
 use units::FlowId;

@@ -14,7 +14,7 @@ fn star(hosts: u32, cpu: &str, rest: &str) -> String {
 
 fn message(transport: &str, bytes: u64, from: u32, at_us: u64) -> String {
     format!(
-        "[[traffic]]\nname = '{transport} {bytes} {from} {at_us}'\ntransport = {transport}\nsizes.constant = \
+        "[[traffic]]\nname = \"{transport} {bytes} {from} {at_us}\"\ntransport = {transport}\nsizes.constant = \
          '{bytes}B'\narrivals = 'all_at_once'\nflows = 1\nsenders = '{from}'\nreceivers = '1'\nstart = '{at_us}us'\n"
     )
 }
@@ -47,8 +47,8 @@ fn an_answer_waits_for_no_application() {
     // Software takes what it takes twice, but that of applications; the control packet has 40 B.
     let text = star(2, EACH, &message("'dctcp'", 960, 0, 0));
     let result = run_alone(&format!("measure.completion = 'acknowledged'\n{text}"));
-    let way = |bytes| 500 + 2 * (bytes * 8 / 64 + 700) + 4_000 + 900 + 200 + 550 + 1_000;
-    let network = |bytes| 2 * (wire(bytes) + 50) + 300;
+    let way = |bytes: u64| 500 + 2 * (bytes * 8 / 64 + 700) + 4_000 + 900 + 200 + 550 + 1_000;
+    let network = |bytes: u64| 2 * (wire(bytes) + 50) + 300;
     let both = 300_000u64 + (way(1_000) + network(1_000)) * 1_000 + (way(40) + 400) * 1_000 + 2 * 12_800;
     assert_eq!(of_flows(&result, "completed_ps"), [both]);
     assert_eq!(of_flows(&result, "ideal_ps"), [both]);
@@ -58,6 +58,7 @@ fn an_answer_waits_for_no_application() {
 fn the_measured_timeline_comes_out() {
     // HomaModule's notes, item 33: 15,770 ns there and back for 100 B, of which 682 are the server's application.
     let text = star(2, "like = 'linux_xl170'", &message("'homa'", 100, 0, 5));
+    // No thread polls before the first message, so that no sibling is busy.
     let result = run_alone(&format!("host.header = '60B'\n{text}"));
     let there_ns = of_flows(&result, "fct_ps")[0] as f64 / 1e3;
     let both = 2.0 * there_ns + 682.0;
@@ -94,9 +95,9 @@ fn batches_make_a_long_message_cheaper_and_none_is_faster_than_ideal() {
         let result = run_both(&star(3, &cpu, &(message(transport, 730_000, 0, 0) + &message(transport, 90, 2, 9))));
         (last_us(&result), of_flows(&result, "ideal_ps")[0] / 1_000_000)
     };
-    for transport in ["'dctcp'", "'homa'", "'ndp'", "'dcpim'", "'rdma'", "'linux'"] {
+    for transport in ["'dctcp'", "'homa'", "'rdma'", "'linux'"] {
         let (single, batched) = (of(transport, ""), of(transport, ", tso = '30KB', gro = 16"));
-        // 500 packets of 2 us on one core or the other.
+        // 500 packets of 2 us each, for a sender and for a receiver.
         assert!(single.0 >= 1_000 && single.1 >= 1_000, "{transport}: {single:?}");
         assert!(batched.0 < single.0 && batched.1 < single.1, "{transport}: {batched:?} and {single:?}");
     }
@@ -107,7 +108,7 @@ fn all_histories_are_one_on_any_number_of_threads() {
     let traffic = "seed = 3\n[[traffic]]\nsizes = 'hadoop'\narrivals.poisson.load = 0.5\nflows = 300\ntransport = ";
     let fabric = "fabric.leaf_spine = { racks = 4, hosts_per_rack = 3, spines = 2, host_rate = '25Gbps' }";
     for transport in ["'homa'", "'dctcp'", "'uet'", "'falcon'"] {
-        let cpu = "host.cpu = { like = 'linux_xl170', cores = 3, threads = 2, threads_by_flow = true }";
+        let cpu = "host.cpu = { like = 'linux_xl170', cores = 3, threads = 4, ports = 2 }";
         let text = format!("timing = 'real'\n{cpu}\n{fabric}\n{traffic}{transport}");
         let result = run_both(&text);
         assert_eq!(result.info.ended, "goal", "{transport}");
@@ -122,8 +123,9 @@ fn a_job_waits_for_its_hosts() {
     let job = "[[job]]\nhosts = '0-3'\nranks = 4\nsteps = [{ all_reduce = { bytes = '400KB' } }]\n";
     let time = |cpu| column(table(&run_both(&star(4, cpu, job)), "jobs"), "time_ps")[0];
     let (free, costly) = (time(""), time("per_message_send = '10us', per_message_receive = '5us'"));
-    // Six steps of a ring, one behind the other.
-    assert_eq!(costly - free, 6 * 15_000_000);
+    // Six steps of a ring, one behind the other; threads of one step may begin while packets of another leave.
+    let more = costly - free;
+    assert!((89_000_000..=90_000_000).contains(&more), "{more} ps");
 }
 
 #[test]

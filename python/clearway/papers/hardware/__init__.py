@@ -21,6 +21,7 @@ from clearway.papers import figures
 from clearway.papers._paper import Options, Paper
 from clearway.papers.accuracy import LINE, beside_measured
 from clearway.papers.figures import Held, Shown
+from clearway.papers.hardware.software import hosts
 from clearway.reports.plots import STYLE, Picture
 
 HERE = Path(__file__).parent
@@ -227,8 +228,8 @@ def _apply(options: Options, out: Path) -> None:
 
 PAPER = Paper(
     "hardware",
-    "Collectives on clusters, by their published nccl-tests tables",
-    {"collectives": collectives, "packets": packets},
+    "Clusters: collectives by nccl-tests tables, and hosts whose software costs time",
+    {"collectives": collectives, "packets": packets, "hosts": hosts},
     _apply,
-    ("docs/training-measured.md",),
+    ("docs/training-measured.md", "docs/software-measured.md"),
 )
