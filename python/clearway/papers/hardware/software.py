@@ -37,7 +37,7 @@ SOFTWARE_US, WAKE_UP_US, READ_US = 4.366, 2.0, 0.605
 """Of `linux_xl170`: all stages of a message without that, a thread's wake-up, and what it takes for a message."""
 
 # Bytes of messages that a host sends and receives, each way, in Gbps: cp_vs_tcp's own.
-LOADS: Mapping[str, tuple[float, str]] = {"W2": (3.2, "3ms"), "W4": (20.0, "40ms")}
+LOADS: Mapping[str, tuple[float, str]] = {"W2": (3.2, "3ms"), "W4": (20.0, "20ms")}
 
 # Threads of TCP sleep in epoll. Beside that, TCP's round trip takes longer than Homa's by its threads' time: they make
 # three system calls for Homa's one.
