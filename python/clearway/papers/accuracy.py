@@ -59,8 +59,8 @@ HOSTS = """### Hosts
 
 Round trips of the shortest tenth of all messages on 40 hosts under high load, measured by the authors of Homa/Linux.
 The [costs of software](concepts.md#software-that-costs-time) follow from the timeline of lone messages of 100 B;
-nothing was fitted to latencies under load. 15% for the median and 30% for the 99th percentile were chosen before the
-run.
+no constant was fitted to latencies under load, and the model is a [second attempt](software-measured.md#two-attempts).
+15% for the median and 30% for the 99th percentile were chosen before the run.
 
 """
 
