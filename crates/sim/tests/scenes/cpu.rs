@@ -150,6 +150,6 @@ fn what_is_wrong_is_refused_before_anything_runs() {
         let error = refused(cpu);
         assert!(words.iter().all(|word| error.contains(word)), "{cpu}: {error}");
     }
-    let idle = scenario(&star(2, "gro = 8", ""));
+    let idle = scenario(&star(2, "gro = 8", &message("'udp'", 960, 0, 0)));
     assert!(idle.advice().iter().any(|advice| advice.key == "host.cpu.gro"));
 }
