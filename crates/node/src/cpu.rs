@@ -121,7 +121,7 @@ impl Work {
 #[derive(Debug, crate::Saved)]
 enum Later {
     /// A packet is in the host's memory.
-    Landed(Arrived),
+    Landed(Box<Arrived>),
     /// A core has this to do.
     Work { core: u32, work: Work },
 }
@@ -205,7 +205,7 @@ impl Cpu {
                 self.ready.extend(self.outward.pop_front().map(|first| first.1));
             } else if let Some(first) = self.later.first_entry().filter(|first| first.key().0 == at) {
                 match first.remove() {
-                    Later::Landed(arrived) => self.land(at, arrived),
+                    Later::Landed(arrived) => self.land(at, *arrived),
                     Later::Work { core, work } => self.give(at, core, work),
                 }
             } else {
@@ -222,7 +222,7 @@ impl Cpu {
     /// A packet has come in at the NIC.
     pub fn arrive(&mut self, now: Time, arrived: Arrived) {
         let landed = self.cross(0, now, arrived.packet.wire_bytes.into());
-        self.at(landed, Later::Landed(arrived));
+        self.at(landed, Later::Landed(Box::new(arrived)));
     }
 
     /// An application hands a message over.
@@ -422,7 +422,7 @@ impl Cpu {
 /// A number below `count` that follows from a flow.
 fn below(flow: FlowId, spread: Spread, count: u32) -> u32 {
     let hash = mix(spread as u64, u64::from(flow.0)) >> 32;
-    (hash * u64::from(count) >> 32) as u32
+    ((hash * u64::from(count)) >> 32) as u32
 }
 
 #[cfg(test)]

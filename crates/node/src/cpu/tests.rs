@@ -314,7 +314,7 @@ mod properties {
                 }
             };
             for (number, (gap, flow)) in (0..).zip(&comes) {
-                now = now + ns(*gap);
+                now += ns(*gap);
                 // All of one instant that has come before is done.
                 take(&mut cpu, now);
                 come(&mut cpu, now, *flow, number);
