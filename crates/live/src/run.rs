@@ -186,6 +186,10 @@ impl Drop for End<'_> {
 /// Works a scenario out. Where hosts are attached, or programs send, it lasts until somebody ends it, unless it says
 /// for how long.
 pub(crate) fn plan_of(scenario: &Scenario, programs: bool) -> Result<Plan, Problem> {
+    if scenario.host.cpu.is_some() {
+        let message = "a live run takes the time of this machine's own cores; delete it, or simulate the scenario";
+        return Err(Problem::new("host.cpu", message));
+    }
     let mut plan = Plan::new(scenario)?;
     if let Some(sums) = run::note_of_sums(&plan.flows, &plan.jobs) {
         let message = format!("a live run notes each message and step. {}", sums.message);

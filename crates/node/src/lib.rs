@@ -7,6 +7,7 @@
 extern crate self as node;
 
 pub mod balance;
+pub mod cpu;
 pub mod flow_queues;
 pub mod layout;
 pub mod link;

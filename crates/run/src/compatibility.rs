@@ -179,6 +179,17 @@ const RULES: &[Rule<OfRun>] = &[
          transport",
     ),
     rule(
+        "host.cpu",
+        reserved_beside_software,
+        "lets packets wait for cores, and {0} guarantees how long packets wait; delete it, or choose another transport",
+    ),
+    rule(
+        "host.cpu",
+        software_beside_control,
+        "has packets between transports and the NIC, which flow control could not hold back there; delete it, or \
+         flow_control",
+    ),
+    rule(
         "{1}",
         queues_beside_reserved,
         "{0} replaces the queues of switches, and its queues keep no buffer space for {2}; choose another transport",
@@ -269,6 +280,11 @@ pub fn flow_level_advice(scenario: &Scenario) -> Vec<Problem> {
 
 const FLOW_LEVEL: &[Rule<OfScenario>] = &[
     rule("failure", fails, "links and switches do not fail at flow level; run it at packet level, or delete it"),
+    rule(
+        "host.cpu",
+        software_takes_time,
+        "flow level has no packets that cores could spend time on; run it at packet level, or delete it",
+    ),
     rule(
         "sharing",
         shares,
@@ -613,6 +629,22 @@ fn ports_watched(scenario: &Scenario) -> Found {
 
 fn flows_followed(scenario: &Scenario) -> Found {
     scenario.measure.flows.as_ref()?;
+    found![]
+}
+
+fn reserved_beside_software(facts: &Facts<'_>) -> Found {
+    let reserving = facts.reserving()?;
+    software_takes_time(facts.scenario)?;
+    found![reserving.name]
+}
+
+fn software_beside_control(facts: &Facts<'_>) -> Found {
+    facts.scenario.flow_control.as_scheme()?;
+    software_takes_time(facts.scenario)
+}
+
+fn software_takes_time(scenario: &Scenario) -> Found {
+    scenario.host.cpu?;
     found![]
 }
 

@@ -1,5 +1,7 @@
+mod cpu;
 mod link;
 mod repeat;
+mod shown;
 mod turns;
 
 use std::cmp::Reverse;
@@ -7,10 +9,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routes;
+use node::cpu::Cpu;
 use node::link::Cause;
 use node::packet::{CLASSES, flags};
 use node::pool::Transit;
-use node::{Cx, Endpoint, Event, FlowState, Gate, Input, LostFlows, Message, NicControl, Packet, Shaper, Telemetry};
+use node::{Cx, Endpoint, Event, Gate, Input, LostFlows, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
@@ -18,7 +21,7 @@ use self::link::Link;
 pub use self::turns::Starts;
 use crate::jobs::HostJobs;
 use crate::outcome::reasons;
-use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted, Unlisted};
+use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Unlisted};
 use node::nic::{MultihomedNic, Nic, ReceiveLimit};
 use scenario::ResubmitPolicy;
 
@@ -60,6 +63,9 @@ pub struct Host {
     /// The limit of its intake, if it takes packets in more slowly than its link brings them.
     #[state(skip("refused"))]
     receive_limit: Option<Box<ReceiveLimit>>,
+    /// Its cores, if what software does takes time.
+    #[state(skip("refused"))]
+    cpu: Option<Box<Cpu>>,
     #[state(built("it is empty between events"))]
     events: Vec<Event>,
     /// By class, how messages that were rejected or given up are submitted again.
@@ -187,6 +193,7 @@ impl Host {
             keeps_time,
             nic: nic.map_or(Link::Open, |nic| Link::Controlled(Nic::new(nic))),
             receive_limit: None,
+            cpu: None,
             events: Vec::new(),
             again: Arc::default(),
             resubmitted: FxHashMap::default(),
@@ -350,11 +357,20 @@ impl Host {
         {
             return;
         }
-        let transport = usize::from(packet.transport);
         if let Some(outside) = self.outside.as_mut().filter(|outside| outside.transport == packet.transport) {
             outside.came.taken += 1;
             return; // its content is the driver's
         }
+        match &self.cpu {
+            None => self.reach(now, packet, transit, telemetry),
+            Some(_) => self.come_to_cores(now, packet, transit, telemetry),
+        }
+    }
+
+    /// A packet reaches its transport.
+    #[inline]
+    fn reach(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
+        let transport = usize::from(packet.transport);
         if let Some(telemetry) = telemetry {
             self.transports[transport].endpoint.gathered(telemetry);
         }
@@ -384,6 +400,9 @@ impl Host {
         if self.receive_limit.is_some() {
             self.drain_received(now);
         }
+        if self.cpu.is_some() {
+            self.go_on(now);
+        }
         self.tell_jobs(|jobs, start| if jobs.next_at() <= now { jobs.wake(now, start) } else { 0 }, now);
         while let Some(&Reverse((at, _, flow))) = self.starts.peek() {
             if at > now {
@@ -400,12 +419,10 @@ impl Host {
                 }
             };
             self.note(FlowRecord { flow, at: now, due: now, fate });
-            let FlowInfo { src, dst, bytes, class, .. } = info;
-            let entities = self.entities.as_ref();
-            let virtual_serialisation =
-                entities.map_or(Duration::ZERO, |entities| entities.virtual_serialisation(flow, src, dst));
-            let message = Message { flow, src, dst, bytes, class, virtual_serialisation };
-            self.hand(now, usize::from(transport), Input::Send(&message), None);
+            match &mut self.cpu {
+                None => self.submit_over(now, flow, transport),
+                Some(cpu) => cpu.submit(now, flow, transport),
+            }
         }
         for transport in 0..self.transports.len() {
             if self.transports[transport].endpoint.poll_at().time() <= now {
@@ -415,6 +432,19 @@ impl Host {
         if let Some(shaper) = &mut self.shaper {
             shaper.wake(now);
         }
+        if self.cpu.is_some() {
+            self.feed(now);
+        }
+    }
+
+    /// A transport gets a message of an application.
+    fn submit_over(&mut self, now: Time, flow: FlowId, transport: u8) {
+        let FlowInfo { src, dst, bytes, class, .. } = self.flows.get(flow);
+        let entities = self.entities.as_ref();
+        let virtual_serialisation =
+            entities.map_or(Duration::ZERO, |entities| entities.virtual_serialisation(flow, src, dst));
+        let message = Message { flow, src, dst, bytes, class, virtual_serialisation };
+        self.hand(now, usize::from(transport), Input::Send(&message), None);
     }
 
     fn note(&mut self, record: FlowRecord) {
@@ -433,16 +463,6 @@ impl Host {
         let Some(jobs) = &mut self.jobs else { return };
         let starts = &mut self.starts;
         self.ended += tell(jobs, &mut |flow| starts.push(Reverse((now, 0, flow))));
-    }
-
-    /// The computations of ranks here, and their messages within the host: with the job's number.
-    pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
-        self.jobs.iter().flat_map(|jobs| jobs.done())
-    }
-
-    /// Sums over the steps of jobs whose steps are not noted one by one, with the job's number.
-    pub fn summed(&self) -> impl Iterator<Item = (u16, &job::Summed)> {
-        self.jobs.iter().flat_map(|jobs| jobs.summed())
     }
 
     /// The next packet for the NIC of a host with one link.
@@ -532,6 +552,14 @@ impl Host {
     /// The next packet of the endpoints.
     #[inline(always)]
     fn poll_endpoints(&mut self, now: Time) -> Option<Packet> {
+        match &self.cpu {
+            None => self.ask_endpoints(now),
+            Some(_) => self.pull_from_cores(now),
+        }
+    }
+
+    #[inline(always)]
+    fn ask_endpoints(&mut self, now: Time) -> Option<Packet> {
         match self.transports.len() {
             1 if self.outside.is_none() => self.poll_endpoint(now, 0),
             _ => self.poll_several(now),
@@ -661,33 +689,6 @@ impl Host {
         }
     }
 
-    /// Asks the transport that knows a flow for the flow's present state.
-    pub fn flow_state(&self, flow: FlowId, say: &mut FlowState) {
-        for slot in &self.transports {
-            slot.endpoint.state(flow, say);
-            if !say.is_empty() {
-                return;
-            }
-        }
-    }
-
-    /// The counters of the endpoints, by transport, then those of the shaper, if there is one.
-    pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
-        let lost = self.receive_limit.as_ref().map(|receive_limit| ("intake_lost_packets", receive_limit.lost_packets));
-        let resubmits = self.again.iter().any(|again| !again.is_empty());
-        let endpoints = self.transports.iter().enumerate().map(move |(index, slot)| {
-            let mut counters = slot.endpoint.counters();
-            // Packets lost at the intake belong to no transport: their counter stands with the first one.
-            counters.extend(lost.filter(|_| index == 0));
-            if resubmits {
-                counters.push(("messages_submitted_again", slot.submitted_again));
-                counters.push(("messages_delivered_again", slot.delivered_again));
-            }
-            counters
-        });
-        endpoints.chain(self.shaper.iter().map(|shaper| shaper.counters()))
-    }
-
     /// The ranks of jobs that are here, if any are.
     pub fn jobs(&self) -> Option<&HostJobs> {
         self.jobs.as_deref()
@@ -734,6 +735,11 @@ impl Host {
         }
     }
 
+    /// How the packet came that made a message whole, if one did.
+    fn journey(now: Time, transit: Option<&Transit>) -> Journey {
+        transit.map_or(Journey { sent: now, ..Journey::default() }, |&transit| transit.into())
+    }
+
     #[cold]
     fn learn(&mut self, now: Time, transport: usize, transit: Option<&Transit>) {
         let mut events = std::mem::take(&mut self.events);
@@ -748,8 +754,7 @@ impl Host {
                 Event::Delivered { flow } => {
                     // Reported without a packet that has just arrived: none of the flow's time counts as a packet's
                     // journey.
-                    let journey =
-                        transit.map_or(Journey { sent: now, ..Journey::default() }, |&transit| transit.into());
+                    let journey = Host::journey(now, transit);
                     (flow, FlowEvent::Delivered { journey, transport: transport as u8 })
                 }
                 Event::Completed { flow, sent_packets, resent_packets } => {
@@ -774,6 +779,9 @@ impl Host {
                     self.resubmitted.insert(flow, times + 1);
                     continue;
                 }
+            }
+            if !ends && self.is_read_later(now, flow, transport, transit) {
+                continue;
             }
             self.note(FlowRecord { flow, at: now, due: now, fate });
             match fate {

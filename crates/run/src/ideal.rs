@@ -2,6 +2,7 @@
 
 use catalogue::Transport;
 use fabric::{Fabric, Quotient};
+use node::cpu::Costs;
 use rustc_hash::FxHashMap;
 use units::{Duration, HostId, LinkId, PerByte, Rate};
 
@@ -33,12 +34,18 @@ use scenario::{Completion, Scenario};
 /// what could be reached and not what a load balancer does. So a message that ECMP sends by one of two links has a
 /// slowdown of about 2, and one that is sprayed over both a slowdown of 1. At such a first hop packets leave in order,
 /// so that the last one is not earlier than others.
+///
+/// Where software takes time (`host.cpu`) the stages of a lone message are added: those of a message and of its last
+/// packet, and for the packets before it by how much the slowest stage takes longer than the slowest link. Batches are
+/// full then, and no two stages share a core, so that this is exact for a packet and the least for more.
 pub struct Ideal<'a> {
     fabric: &'a Fabric,
     quotient: &'a Quotient,
     scenario: &'a Scenario,
     /// Headers of each packet.
     header_bytes: u64,
+    /// Times of software, if it takes any.
+    costs: Option<Costs>,
     /// Whether hosts have several links.
     several: bool,
     /// Per pair of sets of racks, where hosts have several links, the way between them.
@@ -80,7 +87,8 @@ impl<'a> Ideal<'a> {
         let (shape_of, known) = (FxHashMap::default(), FxHashMap::default());
         let header_bytes = scenario.host.header.get();
         let (several, ways) = (fabric.several_links().is_some(), FxHashMap::default());
-        Ideal { fabric, quotient, scenario, header_bytes, several, ways, shape_of, shapes: Vec::new(), known }
+        let costs = scenario.host.cpu.map(|cpu| cpu.costs(scenario.host.mtu.get()));
+        Ideal { fabric, quotient, scenario, header_bytes, costs, several, ways, shape_of, shapes: Vec::new(), known }
     }
 
     /// The same for packets with headers of this many bytes, where a transport has its own.
@@ -109,20 +117,26 @@ impl<'a> Ideal<'a> {
         let delivery = self.delivery(src, dst, bytes);
         match self.scenario.measure.completion {
             Completion::Delivered => delivery,
-            Completion::Acknowledged => Duration::from_ps(delivery.ps().saturating_add(self.answer(src, dst).ps())),
+            Completion::Acknowledged => {
+                // Transports answer before an application has the message.
+                let reading = self.costs.map_or(Duration::ZERO, |costs| costs.of_reading());
+                let arrived = delivery.ps().saturating_sub(reading.ps());
+                Duration::from_ps(arrived.saturating_add(self.answer(src, dst).ps()).max(delivery.ps()))
+            }
         }
     }
 
     /// Time until the receiver has the last byte of a message.
     pub fn delivery(&mut self, src: HostId, dst: HostId, bytes: u64) -> Duration {
         let hops = self.hops(src, dst);
-        self.train(&hops, bytes)
+        self.with_software(self.train(&hops, bytes), &hops, bytes)
     }
 
     /// Time of the control packet by which the receiver at `dst` answers the sender.
     pub fn answer(&mut self, src: HostId, dst: HostId) -> Duration {
         let hops = self.hops(dst, src);
-        self.train(&hops, 0)
+        let software = self.costs.map_or(Duration::ZERO, |costs| costs.of_packet(self.header_bytes));
+        Duration::from_ps(self.train(&hops, 0).ps().saturating_add(software.ps()))
     }
 
     /// Time until the receiver has the last byte of a message all of whose packets take the same links.
@@ -130,7 +144,20 @@ impl<'a> Ideal<'a> {
         let last = links.len() - 1;
         let hop = |(index, &link)| if index == 0 || index == last { self.end_hop(link) } else { self.hop(link) };
         let hops: Vec<Hop> = links.iter().enumerate().map(hop).collect();
-        self.train(&hops, bytes)
+        self.with_software(self.train(&hops, bytes), &hops, bytes)
+    }
+
+    /// The time of a message over hops, with that of software at both ends.
+    fn with_software(&self, network: Duration, hops: &[Hop], bytes: u64) -> Duration {
+        let Some(costs) = &self.costs else { return network };
+        let (mtu, header) = (self.scenario.host.mtu.get(), self.header_bytes);
+        let full_before = bytes.saturating_sub(1) / (mtu - header);
+        let last = header + bytes - full_before * (mtu - header);
+        let slowest = hops.iter().map(|hop| hop.per_byte.transmit(mtu as u32).ps() / u64::from(hop.width)).max();
+        let link = Duration::from_ps(slowest.unwrap_or_default());
+        let more = u128::from((costs.of_message() + costs.of_packet(last)).ps());
+        let more = more + costs.behind(full_before.into(), mtu, link);
+        Duration::from_ps(u64::try_from(more).unwrap_or(u64::MAX).saturating_add(network.ps()))
     }
 
     /// Bits per second at the narrowest hop between two hosts, all of its links together.

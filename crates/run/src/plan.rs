@@ -30,6 +30,7 @@ use crate::compatibility::{self, Facts};
 use crate::{
     Entities, FlowTable, Followed, Groups, Host, Ideal, Jobs, MemoryLimit, Recorded, WatchedPorts, WorkloadPlan,
 };
+use node::cpu::Cpu;
 use node::nic::MultihomedNic;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -330,6 +331,7 @@ impl Plan {
         };
         let spec = &self.scenario.host;
         let receive_limit = spec.intake_rate.map(|rate| ReceiveLimit::new(rate, spec.intake_buffer));
+        let cpu = spec.cpu.map(|cpu| Cpu::new(cpu.costs(spec.mtu.get())));
         let flows = self.flows.clone();
         let reserved = self.reserved.as_ref().map(|reserved| (usize::from(reserved.transport), reserved.classes));
         let made = Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed);
@@ -339,6 +341,7 @@ impl Plan {
         };
         made.with_homes(homes)
             .with_receive_limit(receive_limit)
+            .with_cpu(cpu)
             .with_reserved(reserved)
             .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.outside_class())
             .with_again(self.again.clone())
@@ -397,9 +400,11 @@ impl Plan {
         Cow::Owned(self.ideal_ps.iter().copied().chain(more).collect())
     }
 
-    /// How many things must end until the run is over: flows, and the parts that jobs have at hosts.
+    /// How many things must end until the run is over: flows, and the parts that jobs have at hosts. Where software
+    /// takes time, a flow ends at its sender and, when its message has been received, at its receiver.
     pub fn goal(&self) -> u64 {
-        self.flows.taking_part().len() as u64 + self.jobs.parts()
+        let ends = 1 + u64::from(self.scenario.host.cpu.is_some());
+        self.flows.taking_part().len() as u64 * ends + self.jobs.parts()
     }
 
     /// The first class that is not reserved.

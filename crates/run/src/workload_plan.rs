@@ -194,7 +194,11 @@ fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<Endpo
     // than the longest of these would leave the link idle.
     let slowest = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host))).min();
     let jitter = slowest.filter(|_| scenario.link.llr.is_none()).map_or(Duration::ZERO, |rate| scenario.jitter(rate));
-    let host_delay = scenario.host.delay * 4 + jitter * 2;
+    let cpu = scenario.host.cpu.map_or(Duration::ZERO, |cpu| {
+        let costs = cpu.costs(mtu);
+        costs.of_packet(mtu) + costs.of_packet(header)
+    });
+    let host_delay = scenario.host.delay * 4 + jitter * 2 + cpu;
     let data_rtts = fabric.max_rtts(quotient, mtu, header).into_iter();
     let data_rtts: Vec<_> =
         data_rtts.map(|(switches, rtt)| (u8::try_from(switches).unwrap_or(u8::MAX), rtt + host_delay)).collect();

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use catalogue::{LinkControl, Sharing, Transport};
 use fabric::{FabricSpec, FailureSpec};
+use node::cpu::CpuSpec;
 use node::retry::RetrySpec;
 use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
@@ -353,6 +354,10 @@ pub struct HostSpec {
     /// NIC buffer for packets that wait because of `intake_rate`. Packets beyond it are lost, unless a flow control
     /// pauses the switch. Default: 1MB.
     pub intake_buffer: Bytes,
+    /// Times that cores of a host spend on messages and packets, and how these are spread over them. Default: software
+    /// takes no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuSpec>,
     /// Greatest clock offset. Each host's clock is ahead by a time drawn uniformly between 0 and this. Default: 0.
     pub clock_offset_max: Duration,
     /// Greatest clock drift, in parts per billion. Each host's clock runs fast or slow by a uniformly drawn amount up
@@ -502,6 +507,7 @@ impl Default for HostSpec {
             jitter: None,
             start_jitter: Duration::ZERO,
             intake_rate: None,
+            cpu: None,
             intake_buffer: Bytes(1_000_000),
             clock_offset_max: Duration::ZERO,
             clock_drift_ppb_max: 0,

@@ -36,7 +36,7 @@ RIVALS = {
     "ndp": "NDP (SIGCOMM 2017)",
     "uet": "Ultra Ethernet Transport (2025)",
     "ns3": "TCP beside ns-3 3.44",
-    "hardware": "Collectives, a switch and expert parallelism, as measured on hardware",
+    "hardware": "Collectives, experts, a switch, and software of hosts, as measured on hardware",
     "maze": "Maze (R2C2, section 4.1): live runs beside the simulator",
     "closed-forms": "Every scheme beside closed forms and the laws of its paper",
 }

@@ -21,7 +21,7 @@ from clearway.papers import slices
 from clearway.reports.plots import STYLE, Picture
 
 Keys = Mapping[str, Any]
-Kind = Literal["hardware", "measurement", "authors' run", "paper", "closed form", "linear program"]
+Kind = Literal["hardware", "measurement", "hosts", "authors' run", "paper", "closed form", "linear program"]
 
 
 def reference(folder: Path, file: str) -> Path:

@@ -321,6 +321,20 @@ def scaled(ground: Ground, links: list[tuple[int, int]], mtu: int) -> None:
     ground.tour_ps = 4 * (slowest + max(delay for _, delay in links)) or 1
 
 
+_CPU_TIMES = (
+    "per_message_send",
+    "per_packet_send",
+    "pcie_latency",
+    "interrupt_moderation",
+    "interrupt",
+    "per_packet_receive",
+    "hand_over",
+    "per_batch_receive",
+    "wake_up",
+    "polling",
+    "per_message_receive",
+)
+
 HINTS: dict[str, Any] = {
     "name": _skip,
     "^seed": lambda drawing, _: drawing.number(1, 2**32 - 1),
@@ -425,6 +439,15 @@ HINTS: dict[str, Any] = {
     "host.delay": ["225ns", "7us", "0s"],
     "host.clock_drift_ppb_max": [0, 100_000, 200_000],
     "intake_rate": ["10Gbps", "1Gbps", "90Gbps"],
+    "cpu.cores": [1, 2, 16],
+    "cpu.sibling_slowdown": [1.0, 1.6],
+    "cpu.tso": ["64KB", "3KB", "0B"],
+    "cpu.nic_queue": ["1B", "10KB", "1MB"],
+    "cpu.pcie_rate": ["64Gbps", "7Gbps"],
+    "cpu.gro": [1, 3, 64],
+    "cpu.threads": [1, 3, 40],
+    "cpu.ports": [1, 3],
+    **{f"cpu.{name}": ["0s", "300ns", "2us"] for name in _CPU_TIMES},
     "transmission_step": ["1ns", "100ps"],
     "skewed.skew": [0.7, 0.1, 1.0],
     "probability_max": [0.2, 1.0],

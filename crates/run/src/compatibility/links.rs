@@ -8,7 +8,7 @@ use units::{FlowId, Problem};
 
 use super::{
     Found, OfFabric, OfScenario, Rule, all_broken, arrivals_noted, events_recorded, fails, flows_followed,
-    links_repeat, packets_recorded, ports_watched, refuse_first, rule, several_links, shares,
+    links_repeat, packets_recorded, ports_watched, refuse_first, rule, several_links, shares, software_takes_time,
 };
 use crate::{FlowInfo, Way, WorkloadPlan};
 
@@ -75,6 +75,12 @@ const LINKS: &[Rule<OfScenario>] = &[
         controls_links,
         "{0} lets a switch hold back the switches and hosts before it, and a link alone has none; run it at packet \
          level, or delete it",
+    ),
+    rule(
+        "host.cpu",
+        software_takes_time,
+        "each link would be simulated with it, and what it delays counted several times; run it at packet level, or \
+         delete it",
     ),
     rule(
         "host.intake_rate",

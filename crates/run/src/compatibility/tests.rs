@@ -31,6 +31,7 @@ const FAILS: &str = "failure = [{ at = '1us', link = ['leaf0', 'spine1'] }]";
 const LIMITED: &str = "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute \
                        = '1Gbps', position = 'ingress' }] }]";
 const RETRIES: &str = "link.llr = {}";
+const CPU: &str = "host.cpu = { per_packet_send = '1us' }";
 const NOTED: &str = "measure.arrivals = ['host1']";
 const RECORDED: &str = "measure.packets = {}";
 const EVENTS: &str = "measure.events = ['drops']";
@@ -82,6 +83,8 @@ const BROKEN: [Broken; RULES.len()] = [
         "delete alpha",
     ),
     broken(&["'ndp'"], "flow_control = 'per_flow_queues'", "flow_control", "flow control cannot work on those"),
+    broken(HARMONY, CPU, "host.cpu", "harmony guarantees how long packets wait"),
+    broken(&["'udp'"], "flow_control = 'pfc'\nhost.cpu = {}", "host.cpu", "could not hold back"),
     broken(&["'ndp'", "'harmony'"], "", "traffic[0].transport", "keep no buffer space for harmony"),
 ];
 
@@ -113,6 +116,7 @@ const IDLE: [Broken; ADVICE.len()] = [
 
 const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
     broken(&["'udp'"], FAILS, "failure", "do not fail at flow level"),
+    broken(&["'udp'"], CPU, "host.cpu", "no packets that cores could spend time on"),
     broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
 ];
 

@@ -32,6 +32,7 @@ impl Host {
     /// What keeps it from being moved ahead, and what follows the beginnings and ends of flows.
     pub(super) fn visit_told(&self, walk: &mut Walk) {
         walk.refuse_if(self.receive_limit.is_some(), "hosts take packets in more slowly than they come");
+        walk.refuse_if(self.cpu.is_some(), "software of hosts takes time (host.cpu)");
         walk.refuse_if(self.outside.is_some(), "a host is attached to something outside");
         walk.told(self.measures.len() as u64);
         walk.told(self.records.len() as u64);

@@ -29,7 +29,8 @@ impl Host {
     pub(super) fn parts_at(&self) -> Time {
         let shaper = self.shaper.as_ref().map_or(Time::MAX, |shaper| shaper.poll_at());
         let intake = self.receive_limit.as_ref().map_or(Time::MAX, |receive_limit| receive_limit.next_at());
-        shaper.min(intake).min(self.nic.next_at())
+        let cpu = self.cpu.as_ref().map_or(Time::MAX, |cpu| cpu.next_at());
+        shaper.min(intake).min(cpu).min(self.nic.next_at())
     }
 
     /// When something starts here by itself: a flow whose time has come, or what a rank does after a computation.

@@ -20,6 +20,7 @@ impl Scenario {
         for (transport, key) in carriers.transports.iter().zip(&carriers.keys) {
             under(key, transport.advice());
         }
+        under("host.cpu", self.host.cpu.map_or_else(Vec::new, |cpu| cpu.advice()));
         under("flow_control", self.flow_control.advice());
         under("sharing", self.sharing.advice());
         for (index, class) in self.traffic.iter().enumerate() {

@@ -102,6 +102,9 @@ impl Scenario {
             let message = format!("{} can't hold a packet; write at least 9216B", self.host.intake_buffer);
             return Err(Problem::new("host.intake_buffer", message));
         }
+        if let Some(cpu) = &self.host.cpu {
+            cpu.check().map_err(|problem| problem.under("cpu").under("host"))?;
+        }
         if self.host.clock_drift_ppb_max > 1_000_000 {
             let message = format!("{} ppb is too much for a clock; at most 1000000", self.host.clock_drift_ppb_max);
             return Err(Problem::new("host.clock_drift_ppb_max", message));

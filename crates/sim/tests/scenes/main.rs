@@ -12,6 +12,7 @@ mod bit_errors;
 mod cbfc;
 mod congestion;
 mod convergence;
+mod cpu;
 mod cuts;
 mod degraded;
 mod digest;

@@ -22,6 +22,7 @@ from clearway.papers._paper import Options, Paper
 from clearway.papers.accuracy import LINE, beside_measured
 from clearway.papers.figures import Held, Shown
 from clearway.papers.hardware.measurements import single
+from clearway.papers.hardware.software import hosts
 from clearway.reports.plots import STYLE, Picture
 
 HERE = Path(__file__).parent
@@ -228,8 +229,8 @@ def _apply(options: Options, out: Path) -> None:
 
 PAPER = Paper(
     "hardware",
-    "Collectives, a switch and expert parallelism, as measured on hardware",
-    {"collectives": collectives, "packets": packets, "single": single},
+    "Collectives, experts, a switch, and software of hosts, as measured on hardware",
+    {"collectives": collectives, "packets": packets, "single": single, "hosts": hosts},
     _apply,
-    ("docs/training-measured.md",),
+    ("docs/training-measured.md", "docs/software-measured.md"),
 )

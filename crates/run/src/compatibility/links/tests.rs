@@ -15,6 +15,7 @@ const BROKEN: [(&str, &str, &str); LINKS.len()] = [
         "all links of a path at once",
     ),
     ("flow_control = 'pfc'", "flow_control", "pfc lets a switch hold back"),
+    ("host.cpu = {}", "host.cpu", "counted several times"),
     ("host.intake_rate = '10Gbps'", "host.intake_rate", "counted several times"),
 ];
 

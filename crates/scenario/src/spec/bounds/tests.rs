@@ -5,7 +5,7 @@ use crate::read;
 
 /// Keys of times that may be 0 although others like them may not: delays, spans and beginnings, which no timer waits
 /// for again and again.
-const FROM_ZERO: [&str; 59] = [
+const FROM_ZERO: [&str; 70] = [
     "ack_delta",
     "admissible",
     "after",
@@ -29,8 +29,11 @@ const FROM_ZERO: [&str; 59] = [
     "from",
     "fs_range",
     "global_propagation",
+    "hand_over",
     "hop_target",
     "host_propagation",
+    "interrupt",
+    "interrupt_moderation",
     "interval",
     "jitter",
     "latency",
@@ -44,6 +47,13 @@ const FROM_ZERO: [&str; 59] = [
     "on",
     "optimizer",
     "origin",
+    "pcie_latency",
+    "per_batch_receive",
+    "per_message_receive",
+    "per_message_send",
+    "per_packet_receive",
+    "per_packet_send",
+    "polling",
     "probe_rtt_duration",
     "processing",
     "propagation",
@@ -65,6 +75,7 @@ const FROM_ZERO: [&str; 59] = [
     "transmission_step",
     "unit",
     "until",
+    "wake_up",
 ];
 
 fn scenario(more: &str) -> String {
