@@ -316,16 +316,14 @@ def _request(
         of = [int(flow["flow"]), _address(destination), int(flow["bytes"]), int(flow["start_ps"]) // 1000, control]
         sends.setdefault(source, []).append(of)
         receives.setdefault(destination, []).append([of[0], of[2]])
-    names = {int(link["from_node"].removeprefix("host")) for link in result.links if link["tier"] == "from_host"}
-    hosts = sorted(set(sends) | set(receives))
-    assert set(hosts) <= names, "the names of hosts are their numbers"
-    (place / "scenario.toml").write_text(fabric(scenario, hosts).to_toml())
+    names = _names(result)
+    (place / "scenario.toml").write_text(fabric(scenario, names).to_toml())
     [(name, of)] = read["transport"].items()
     plans = []
-    for host in hosts:
+    for host, node in names.items():
         plan = {
             "address": _address(host),
-            "device": f"host{host}",
+            "device": node.encode()[:15].decode(errors="ignore"),
             "network": _NETWORK,
             "control": control,
             "route": _route(of),
@@ -337,7 +335,7 @@ def _request(
         (place / f"host{host}").write_text(json.dumps(plan))
         plans.append({"name": f"host{host}", "plan": str(place / f"host{host}")})
     live = [sys.executable, "-m", "clearway", "live", str(place / "scenario.toml"), "--out", str(place / "out")]
-    live += [f"--attach=host{host}=netns:host{host}" for host in hosts]
+    live += [f"--attach={node}=netns:host{host}" for host, node in names.items()]
     live += [f"--capture={link}:{Path(file).resolve()}" for link, file in captures.items()]
     return {
         "hosts": plans,
@@ -350,11 +348,20 @@ def _request(
     }
 
 
-def fabric(scenario: Scenario, hosts: Sequence[int]) -> Scenario:
-    """The scenario's network without its traffic, with the marks that its transport asks for, in real time."""
+def _names(result: Result) -> dict[int, str]:
+    """The hosts that have flows, by number."""
+    flows = result.flows
+    found = dict(zip(flows["src"].tolist(), flows["source"].tolist(), strict=True))
+    found |= dict(zip(flows["dst"].tolist(), flows["destination"].tolist(), strict=True))
+    return {int(host): str(found[host]) for host in sorted(found)}
+
+
+def fabric(scenario: Scenario, names: Mapping[int, str]) -> Scenario:
+    """The scenario's network without its traffic, with the marks that its transport asks for, in real time. `names`:
+    of the hosts that the kernel has."""
     keys: dict[str, Any] = {
         "traffic": [],
-        "live.attach": {f"host{host}": f"netns:host{host}" for host in hosts},
+        "live.attach": {node: f"netns:host{host}" for host, node in names.items()},
         "live.network": _NETWORK,
         "live.wait": "sleep",
         "live.content": "none",
