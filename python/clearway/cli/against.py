@@ -67,8 +67,8 @@ def against(
     if looks:
         typer.echo("\r\x1b[K", err=True, nl=False)
     numbers = (
-        f"here: Clearway; there: {NAMES[program]}; mean, p99: slowdown of flows that completed in both; differs: how much longer "
-        "they take there; least, greatest: the mean's differences among seeds"
+        f"here: Clearway; there: {NAMES[program]}; mean, p99: slowdown of flows that completed in both; differs: how "
+        "much longer they take there; least, greatest: the mean's differences among seeds"
     )
     said.table(found.sizes(), "sizes", numbers)
     said.table(found.ports(), "ports", "of switches' ports, means over seeds")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from clearway.peers.answer import Answer
+from clearway.programs import outside
 from clearway.results.result import Result
 from clearway.results.times import time_of
 from clearway.scenarios.quantity import amount
@@ -103,7 +104,7 @@ def counters(text: str) -> dict[str, int]:
         same, *numbers = values.split()
         if group != same or len(heads) != len(numbers):
             raise ValueError(f"{group} has {len(heads)} names and {same} {len(numbers)} numbers")
-        found |= {group.rstrip(':') + head: int(number) for head, number in zip(heads, numbers, strict=True)}
+        found |= {group.rstrip(":") + head: int(number) for head, number in zip(heads, numbers, strict=True)}
     return found
 
 
@@ -173,7 +174,7 @@ def _refused_settings(name: str, of: Mapping[str, Any]) -> Iterator[str]:
         yield f"{at}.plb: is not set in the kernel by this"
     delayed = of.get("delayed_ack")
     if delayed and delayed["packets"] != 2:
-        yield f"{at}.delayed_ack.packets: the kernel acknowledges every second packet, or each; write 2, or leave it out"
+        yield f"{at}.delayed_ack.packets: the kernel acknowledges every second packet, or each; write 2, or none"
     start = control.get("slow_start", "standard")
     if name in ("cubic", "linux"):
         for key, value in (("c", 0.4), ("beta", 0.7), ("fast_convergence", True)):
@@ -212,12 +213,15 @@ def differences(scenario: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}.{key}: the kernel always has it ({rfc})"
     if (delayed := of.get("delayed_ack")) and time_of(delayed["timeout"]) != 40e9:
         yield f"{at}.delayed_ack.timeout: the kernel has 40 ms or more, by the times between packets"
-    yield f"{at}.rto_min: the kernel adds it to the round trip, in ticks of its clock; here the sum is at least that"
+    if of.get("rto_variance_min", "0ps") == "0ps":
+        yield f"{at}.rto_variance_min: the kernel adds its rto_min to the round trip; here their sum is at least that"
     if name == "bbr":
+        if not of.get("handshake"):
+            yield f"{at}.handshake: the kernel has measured a round trip at an open connection, before any queue"
         yield f"{at}.control.rtprop_filter_len, probe_rtt_duration: the kernel has 10 s and 200 ms"
     if name == "dctcp" and control_of(CONTROLS["dctcp"]) == CONTROLS["dctcp"][1]:
         yield f"{at}: this kernel has no DCTCP of its own; a program after RFC 8257 takes its place"
-    yield "hosts: a window of the kernel's waits in its host's queue, where flows don't take turns; here it waits before it"
+    yield "hosts: a kernel's window waits in its host's queue, where flows take no turns; here it waits before that"
     yield "hosts: the kernel hands over up to 64 KB at once, and has a receive window of 16 MB"
     yield "acknowledgements: the kernel's are longer by 12 bytes and more while packets are missing (SACK)"
 
@@ -259,7 +263,9 @@ def _check_size(result: Result, end_ps: int) -> None:
     if len(result.flows) > FLOWS_MAX:
         raise ValueError(f"{len(result.flows):,} flows: each is a connection, of which there may be {FLOWS_MAX:,} here")
     if len(hosts) > HOSTS_MAX:
-        raise ValueError(f"{len(hosts):,} hosts have flows: each is a namespace, of which there may be {HOSTS_MAX} here")
+        raise ValueError(
+            f"{len(hosts):,} hosts have flows: each is a namespace, of which there may be {HOSTS_MAX} here"
+        )
     if end_ps > SECONDS_MAX * 1e12:
         raise ValueError(f"the flows may take {end_ps / 1e12:,.0f} s, in real time; {SECONDS_MAX} are the most")
 
@@ -310,7 +316,7 @@ def _request(
 ) -> dict[str, Any]:
     """What `kernel_stage.py` reads; the files that it names are in `place`."""
     sends: dict[int, list[list[Any]]] = {}
-    receives: dict[int, list[list[int]]] = {}
+    receives: dict[int, list[list[Any]]] = {}
     for flow in result.flows:
         source, destination = int(flow["src"]), int(flow["dst"])
         of = [int(flow["flow"]), _address(destination), int(flow["bytes"]), int(flow["start_ps"]) // 1000, control]
@@ -368,9 +374,10 @@ def fabric(scenario: Scenario, names: Mapping[int, str]) -> Scenario:
         "measure.interval": "0s",
         "measure.end": "7200s",
     }
-    bare = scenario.with_(keys)
-    if bare._core.ports() != scenario._core.ports():
-        _, marked = scenario._core.ports()
+    bare, what = scenario.with_(keys), "another program's run"
+    asked, has = (outside.native(one._core, what).ports() for one in (scenario, bare))
+    if asked != has:
+        _, marked = asked
         [(_, low, high, most, per, _)] = marked
         if low != high or most != 1 or per is not None:
             raise ValueError("switch.marking: the transport's own marks can't be said; set switch.marking")

@@ -205,9 +205,7 @@ NAMES = {"ns3": "ns-3", "kernel": "the kernel"}
 _Ask: TypeAlias = Callable[[Scenario, Result, Callable[[float, int], None] | None], Answer]
 
 
-def _files(
-    program: str, captures: Mapping[str, str | Path] | None, seeds: int
-) -> dict[str, tuple[str, str]]:
+def _files(program: str, captures: Mapping[str, str | Path] | None, seeds: int) -> dict[str, tuple[str, str]]:
     """The files of captures, by link or node: ours, theirs."""
     if not captures:
         return {}

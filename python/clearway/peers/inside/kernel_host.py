@@ -62,7 +62,7 @@ class Sending:
             if self.written < body:
                 part = memoryview(BLANK)[: min(CHUNK, body - self.written)]
                 # Without a small packet where two parts meet.
-                flags = socket.MSG_MORE
+                flags = int(socket.MSG_MORE)
             else:
                 part, flags = memoryview(end)[self.written - body :], 0
             try:
@@ -149,6 +149,7 @@ class Host:
         subprocess.run(["ip", "link", "set", "dev", self.plan["device"], "txqueuelen", QUEUE], check=True)
 
     def turn(self) -> None:
+        """Waits for what happens next, or begins a flow."""
         now = time.monotonic_ns()
         # Until a start, less one or two milliseconds.
         left_s = -1.0
@@ -162,6 +163,7 @@ class Host:
             self.happened(file, event)
 
     def happened(self, file: int, event: int) -> None:
+        """A socket or the stage has something."""
         if file == 0:
             self.hear()
         elif file == self.listener.fileno():
@@ -178,6 +180,7 @@ class Host:
                     self.poll.unregister(file)
 
     def hear(self) -> None:
+        """Does what the stage says."""
         heard = os.read(0, 1 << 16)
         self.over |= not heard
         *lines, self.said = (self.said + heard).split(b"\n")
@@ -194,10 +197,12 @@ class Host:
                     self.over = True
 
     def ready(self) -> None:
+        """Says so, once all connections are open."""
         if not self.opening and self.t0_ns < 0:
             tell("ready")
 
     def connect(self, sending: Sending) -> None:
+        """Opens a flow's connection."""
         sending.open(self.plan["address"])
         assert sending.socket is not None
         self.opening.add(sending.flow)
@@ -205,6 +210,7 @@ class Host:
         self.poll.register(sending.socket.fileno(), select.EPOLLOUT)
 
     def accept(self) -> None:
+        """Takes a connection."""
         try:
             end, (_, port) = self.listener.accept()
         except BlockingIOError:
@@ -215,6 +221,7 @@ class Host:
         self.poll.register(end.fileno(), select.EPOLLIN)
 
     def begin(self, sending: Sending) -> None:
+        """Begins a flow at its time."""
         sending.began_ns = time.monotonic_ns()
         if sending.socket is None:
             self.connect(sending)
@@ -222,6 +229,7 @@ class Host:
             self.poll.modify(sending.socket.fileno(), select.EPOLLOUT)
 
     def writable(self, sending: Sending, event: int) -> None:
+        """A connection is open, or has room again."""
         assert sending.socket is not None
         file = sending.socket.fileno()
         if sending.flow in self.opening:

@@ -2,7 +2,7 @@
 
 kernel_stage.py REQUEST, as the first process of namespaces of its own for processes and mounts (`unshare --pid
 --mount`): all that it starts ends with it, and all network namespaces with that, however it ends. It ends itself when
-nobody reads from it any more. It needs nothing of Clearway but the command that the request names.
+its input does. It needs nothing of Clearway but the command that the request names.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ class Stage:
         return time.monotonic_ns()
 
     def tell_all(self, line: str) -> None:
+        """Says a line to all hosts."""
         for running in self.hosts.values():
             assert running.stdin is not None
             running.stdin.write(f"{line}\n".encode())
