@@ -1,8 +1,9 @@
-"""Measures this machine's kernel against Clearway's TCP, and writes what came out into docs/kernel-measured.md.
+"""Measures Clearway's TCP beside that of this machine's kernel, and writes docs/kernel-measured.md.
 
-`python tests/kernel_page.py`, as root, measures all cases; with names such as `small-buffer` or `small-buffer/bbr`
-those alone. The measurements are in docs/kernel-bench.json; the region of the page between `<!-- kernel: begin -->` and
-`<!-- kernel: end -->` is written from that and never by hand.
+`python tests/kernel_page.py`, as root, measures all cases, two at a time; with names such as `small-buffer` or
+`small-buffer/bbr` those alone. `page` measures nothing and writes the page. The measurements are in
+docs/kernel-bench.json; the region of the page between `<!-- kernel: begin -->` and `<!-- kernel: end -->` is written
+from that and never by hand.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ RECORD, PAGE = ROOT / "docs" / "kernel-bench.json", ROOT / "docs" / "kernel-meas
 REGION = re.compile(r"(<!-- kernel: begin -->\n).*?(<!-- kernel: end -->\n)", re.DOTALL)
 # Chosen before anything was measured: of the mean completion time of each class of sizes.
 ALLOWED = 0.10
+AT_ONCE = 2
 # A run in which the machine was late is made again.
 TRIES = 3
 
@@ -178,76 +182,224 @@ def measured(case: str, control: str) -> dict[str, Any]:
             except ValueError as problem:
                 if "could not follow" not in str(problem) or attempt == TRIES - 1:
                     return {"late": str(problem)}
-    flows = found.flows()
-    rows = []
-    for size, group in flows.groupby("size", observed=True):
-        ours, theirs = (group[f"{which}_ps"].mean() / 1e9 for which in ("ours", "theirs"))
-        each = group.groupby("seed")[["ours_ps", "theirs_ps"]].mean()
-        rows.append(
-            {
-                "size": str(size),
-                "count": len(group),
-                "ours_ms": ours,
-                "theirs_ms": theirs,
-                "theirs_least_ms": each["theirs_ps"].min() / 1e9,
-                "theirs_most_ms": each["theirs_ps"].max() / 1e9,
-            }
-        )
+        rows = [row(str(size), group) for size, group in found.flows().groupby("size", observed=True)]
+        traced = None
+        if any(abs(off(one)) > ALLOWED for one in rows):
+            traced = trace(asked.with_({"seed": 1}), of, Path(folder), PICTURE.format(case=case, control=control))
     counts = found.ports().join(found.senders()).to_dict("index")
-    facts = [dict(pair.theirs.facts) for pair in found.pairs]
-    late = max(float(fact["late_us_p99"]) for fact in facts)
-    kernel = {}
+    facts = [pair.theirs.facts for pair in found.pairs]
+    said: dict[str, int] = {}
     for pair in found.pairs:
-        for name, value in pair.theirs.counters.items():
-            if name in COUNTERS:
-                kernel[name] = kernel.get(name, 0) + value
+        for name in COUNTERS & pair.theirs.counters.keys():
+            said[name] = said.get(name, 0) + pair.theirs.counters[name]
     return {
         "rows": rows,
         "here": counts["clearway"],
         "there": counts["kernel"],
-        "late_us_p99": late,
-        "priority": facts[0]["priority"],
-        "counters": kernel,
+        "counters": dict(sorted(said.items())),
         "unfinished": list(found.unfinished()),
+        "late_us_p99": max(float(fact["late_us_p99"]) for fact in facts),
+        "priority": facts[0]["priority"],
+        "version": found.version,
+        "trace": traced,
     }
 
 
+def row(size: str, group: Any) -> dict[str, Any]:
+    """The mean completion times of a class of sizes, and their range over seeds."""
+    each = group.groupby("seed")[["ours_ps", "theirs_ps"]].mean() / 1e9
+    found: dict[str, Any] = {"size": size, "count": len(group)}
+    for name, which in (("here", "ours_ps"), ("there", "theirs_ps")):
+        found |= {name: group[which].mean() / 1e9, f"{name}_range": [each[which].min(), each[which].max()]}
+    return found
+
+
+def off(row: Mapping[str, Any]) -> float:
+    """By how much our mean is off the kernel's."""
+    return float(row["here"]) / float(row["there"]) - 1
+
+
+def trace(asked: Any, of: Case, folder: Path, picture: str) -> str | None:
+    """A picture of the packets of both on the last link, from captures of one run; its name."""
+    import clearway as cw
+    from kernel_trace import draw
+
+    link = f"switch0-host{of.hosts - 1}" if of.rate == "equal" else f"s-h{of.hosts - 1}"
+    try:
+        cw.against(asked, "kernel", bins=of.bins, captures={link: folder / "trace"})
+    except ValueError:
+        return None
+    draw(folder / "trace.here.pcapng", folder / "trace.there.pcapng", ROOT / "docs" / picture)
+    return picture
+
+
+PICTURE = "kernel-trace-{case}-{control}.png"
 # Of nstat's numbers, those that explain a difference.
-COUNTERS = (
+COUNTERS = {
     "TcpExtTCPFastRetrans",
     "TcpExtTCPSlowStartRetrans",
     "TcpExtTCPTimeouts",
     "TcpExtTCPLossProbes",
-    "TcpExtTCPLossProbeRecovery",
     "TcpExtTCPLostRetransmit",
     "TcpExtTCPSackRecovery",
     "TcpExtTCPDSACKRecv",
     "TcpExtTCPHystartTrainDetect",
-    "TcpExtTCPHystartTrainCwnd",
     "TcpExtTCPHystartDelayDetect",
-    "TcpExtTCPHystartDelayCwnd",
     "TcpExtTCPFullUndo",
     "TcpExtTCPPartialUndo",
     "TcpExtTCPDSACKUndo",
     "TcpExtDelayedACKs",
     "TcpExtTCPDeliveredCE",
-)
+}
+# Why a difference stays, by case and control, as the traces show it.
+WHY: dict[str, str] = {}
 
 
-def main(names: list[str]) -> int:
-    for name in names or list(CASES):
-        case, _, control = name.partition("/")
-        for one in [control] if control else CASES[case].controls:
-            began = time.time()
-            got = measured(case, one)
-            print(case, one, f"{time.time() - began:.1f} s", got.get("late") or got["late_us_p99"])
-            for row in got.get("rows", []):
-                print(
-                    f"   {row['size']:>10} {row['count']:3} ours {row['ours_ms']:9.1f} theirs {row['theirs_ms']:9.1f} {row['theirs_ms'] / row['ours_ms'] - 1:+.1%} [{row['theirs_least_ms']:.0f} {row['theirs_most_ms']:.0f}]"
-                )
-            print("   ", got.get("here"))
-            print("   ", got.get("there"))
-            print("   ", got.get("counters"), got.get("unfinished"), flush=True)
+def filled(page: str, record: Mapping[str, Any]) -> str:
+    """The page with its region as the record has it; ValueError if it has none."""
+    if len(REGION.findall(page)) != 1:
+        raise ValueError("the page needs one region, from <!-- kernel: begin --> to <!-- kernel: end -->")
+    return REGION.sub(lambda marks: marks[1] + render(record) + marks[2], page)
+
+
+def render(record: Mapping[str, Any]) -> str:
+    """The region's text."""
+    cases = record.get("cases")
+    if not cases:
+        return "Not yet measured: `make against-kernel`.\n"
+    names = [f"{case}/{control}" for case, of in CASES.items() for control in of.controls]
+    names = [name for name in names if name in cases]
+    rows = [(name, one) for name in names for one in cases[name].get("rows", ())]
+    outside = [(name, one) for name, one in rows if abs(off(one)) > ALLOWED]
+    errors = sorted(abs(off(one)) for _, one in rows)
+    said = (
+        f"**{len(rows) - len(outside)} of {len(rows)} means are within {ALLOWED:.0%} of the kernel's; half are within "
+        f"{errors[len(errors) // 2]:.1%}.** {record['where']}"
+    )
+    late = [f"`{name}`: not compared. {cases[name]['late']}." for name in names if "late" in cases[name]]
+    parts = [_wrapped(said), _times(cases, names), *map(_wrapped, late)]
+    parts += ["**Packets**, means over seeds:", _packets(cases, names)]
+    for name in dict.fromkeys(name for name, _ in outside):
+        why = WHY.get(name, "Not explained yet.")
+        parts.append(_wrapped(f"**Outside: {_title(name)}.** {why} {_counted(cases[name])}"))
+        if picture := cases[name].get("trace"):
+            parts.append(f"![The last link's packets in both, by time]({picture})")
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(name: str) -> str:
+    case, _, control = name.partition("/")
+    return f"{CASES[case].title}, {control}"
+
+
+def _counted(of: Mapping[str, Any]) -> str:
+    named = ", ".join(f"{name.removeprefix('TcpExt')} {value}" for name, value in of["counters"].items())
+    return f"The kernel counted: {named}." if named else ""
+
+
+def _times(cases: Mapping[str, Any], names: Sequence[str]) -> str:
+    lines = []
+    for name in names:
+        for one in cases[name].get("rows", ()):
+            verdict = "holds" if abs(off(one)) <= ALLOWED else "**outside**"
+            lines.append(
+                [
+                    _title(name),
+                    _size(one["size"]),
+                    str(one["count"]),
+                    *(f"{one[key]:,.0f} ms{_range(one[f'{key}_range'])}" for key in ("there", "here")),
+                    f"{off(one):+.1%}",
+                    verdict,
+                ]
+            )
+    return _table(["case", "sizes", "flows", "kernel, mean (seeds)", "here, mean (seeds)", "off", "10% allowed"], lines)
+
+
+def _packets(cases: Mapping[str, Any], names: Sequence[str]) -> str:
+    keys = ("sent again", "dropped packets", "marked packets", "longest queue, bytes")
+    lines = []
+    for name in names:
+        if "here" in cases[name]:
+            both = [(cases[name]["there"][key], cases[name]["here"][key]) for key in keys]
+            lines.append([_title(name), *(f"{there:,.0f}, {here:,.0f}" for there, here in both)])
+    heads = ("sent again", "dropped", "marked", "longest queue, B")
+    return _table(["case", *(f"{head}: kernel, here" for head in heads)], lines)
+
+
+def _size(interval: str) -> str:
+    """Such as "up to 3 MB" for "(0.0, 3000000.0]"."""
+    low, high = (float(word) for word in interval.strip("([])").split(", "))
+    from_, to = (f"{bytes_ / 1e6:g} MB" for bytes_ in (low, high))
+    if high == float("inf"):
+        return f"over {from_}"
+    return f"up to {to}" if low == 0 else f"{from_} to {to}"
+
+
+def _range(of: Sequence[float]) -> str:
+    return "" if of[1] - of[0] < 0.5 else f" ({of[0]:,.0f} to {of[1]:,.0f})"
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *rows])
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text.strip(), 120, break_long_words=False, break_on_hyphens=False)
+
+
+def where(cases: Mapping[str, Any], load: float) -> str:
+    """Where the numbers come from."""
+    words = [sys.executable, "-m", "clearway", "--version"]
+    version = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    commit = re.sub(r".*\((\w+)\).*", r"\1", version.strip())
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    done = [of for of in cases.values() if "rows" in of]
+    kernels = ", ".join(sorted({of["version"] for of in done}))
+    by = sorted({of["by"] for of in done if of.get("by")})
+    own = f" It has no DCTCP of its own: `{by[0]}` took its place, a program after RFC 8257." if by else ""
+    late = max((of["late_us_p99"] for of in done), default=0.0)
+    return (
+        f"{kernels}, measured at commit {commit} on {time.strftime('%Y-%m-%d')}, on {os.cpu_count()} cores of "
+        f"{found[1] if found else platform.processor()}, while {load:.1f} other programs wanted them; 99 of 100 "
+        f"packets came out of links at most {late:,.0f} us late (`make against-kernel`).{own}"
+    )
+
+
+def one(case: str, control: str) -> dict[str, Any]:
+    """A case, measured in a process of its own."""
+    words = [sys.executable, __file__, "--one", case, control]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{case}/{control}: {done.stderr.strip()[-2000:]}")
+    read: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    shown = read.get("late") or ", ".join(f"{_size(of['size'])} {off(of):+.1%}" for of in read["rows"])
+    print(f"{case}/{control}: {shown}", flush=True)
+    return read
+
+
+def main(words: list[str]) -> int:
+    """Measures cases, and writes the page."""
+    if words[:1] == ["--one"]:
+        print(json.dumps(measured(*words[1:])))
+        return 0
+    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {"cases": {}}
+    if words != ["page"]:
+        from clearway.peers import kernel
+
+        if reason := kernel.missing(["cubic"]):
+            sys.exit(f"the kernel can't be asked here: {reason}")
+        every = [(case, control) for case, of in CASES.items() for control in of.controls]
+        asked = [pair for pair in every if not words or pair[0] in words or "/".join(pair) in words]
+        load = os.getloadavg()[0]
+        with has("dctcp") as by, ThreadPoolExecutor(AT_ONCE) as pool:
+            # The longest first.
+            asked.sort(key=lambda pair: pair[0] != "mix")
+            for (case, control), got in zip(asked, pool.map(lambda pair: one(*pair), asked), strict=True):
+                record["cases"][f"{case}/{control}"] = got | ({"by": by} if control == "dctcp" else {})
+        record["where"] = where(record["cases"], load)
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+    print(f"wrote {PAGE}")
     return 0
 
 

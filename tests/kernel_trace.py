@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ETHERNET, OWN_PORT = 14, 17_770
+ETHERNET, STEP_S = 14, 0.02
 
 
 @dataclass(frozen=True)
@@ -76,26 +76,53 @@ def _packet(frame: bytes, whole: int) -> tuple[tuple[str, str, int], int, bool] 
     return ((*ends, port), content, ip[1] & 3 == 3) if content > 0 else None
 
 
+def draw(here: Path, there: Path, picture: Path) -> None:
+    """The bytes of each flow that have left on the captured link, by time, in both captures; marks and losses."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"font.size": 8}):
+        figure = Figure(figsize=(9.6, 3.6), layout="constrained")
+        both = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axes, (file, title) in zip(both, ((there, "kernel"), (here, "here")), strict=True):
+            of: dict[tuple[str, str, int], list[Sent]] = {}
+            for one in packets(file):
+                of.setdefault(one.flow, []).append(one)
+            began = min((sent[0].at_s for sent in of.values()), default=0.0)
+            for number, (_, sent) in enumerate(sorted(of.items())):
+                times, total, have = [], [], 0
+                for one in sent:
+                    have += 0 if one.lost else one.bytes
+                    times.append(one.at_s - began)
+                    total.append(have / 1e6)
+                axes.plot(times, total, color=f"C{number}", label=f"flow {number}")
+                for way, colour in (("marked", "#c98500"), ("lost", "#c0392b")):
+                    at = [place for place, one in enumerate(sent) if getattr(one, way)]
+                    axes.plot([times[i] for i in at], [total[i] for i in at], "|", color=colour, markersize=5)
+            axes.set(title=title, xlabel="s", ylabel="MB")
+        both[0].legend()
+        figure.savefig(picture, dpi=110)
+
+
 def main(files: list[str]) -> int:
+    """Prints, of each flow on each link, how many packets left in each 20 ms, and how many of them were marked."""
     for file in files:
         print(file)
         of: dict[tuple[str, tuple[str, str, int]], list[Sent]] = {}
         for one in packets(Path(file)):
             of.setdefault((one.link, one.flow), []).append(one)
         for (link, flow), sent in sorted(of.items()):
-            first, last = sent[0].at_s, sent[-1].at_s
-            print(
-                f"  {link} {flow}: {len(sent)} packets, {sum(s.marked for s in sent)} marked, "
-                f"{sum(s.lost for s in sent)} lost, {first:.4f} to {last:.4f} s"
-            )
-            step, line, count, marks, edge = 0.02, [], 0, 0, first + 0.02
-            for s in sent[:4000]:
-                while s.at_s >= edge:
-                    line.append(f"{count}{'m' + str(marks) if marks else ''}")
-                    count, marks, edge = 0, 0, edge + step
-                count += 1
-                marks += s.marked
-            print("   ", " ".join(line[:60]))
+            marked, lost = (sum(getattr(one, way) for one in sent) for way in ("marked", "lost"))
+            print(f"  {link} {flow}: {len(sent)} packets, {marked} marked, {lost} lost")
+            bins: dict[int, list[Sent]] = {}
+            for one in sent:
+                bins.setdefault(int((one.at_s - sent[0].at_s) / STEP_S), []).append(one)
+            line = []
+            for number in range(min(max(bins) + 1, 100)):
+                within = bins.get(number, [])
+                marks = sum(one.marked for one in within)
+                line.append(f"{len(within)}{f'm{marks}' if marks else ''}")
+            print("   ", " ".join(line))
     return 0
 
 

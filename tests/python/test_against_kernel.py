@@ -3,6 +3,7 @@ Kernels themselves are asked where this is root: slow, and in `make against-kern
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import clearway as cw
 import numpy as np
@@ -42,6 +44,17 @@ struct.pack_into("=H", INFO, 240, 2)
 
 def scene(transport: str = "linux", marking: str = "", size: str = "300KB") -> cw.Scenario:
     return cw.Scenario.from_toml(SCENE.format(transport=transport, marking=marking, size=size))
+
+
+def script(name: str) -> ModuleType:
+    """A script of `tests`."""
+    place = Path(__file__).parents[1] / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, place)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def refused(scenario: cw.Scenario) -> list[str]:
@@ -135,7 +148,7 @@ def test_an_absent_control_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, t
 
 
 def request(scenario: cw.Scenario, place: Path) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """What the stage is told, and the plan of each host."""
+    """The stage's request, and the plan of each host."""
     result = cw.run(scenario)
     asked = kernel._request(scenario, scenario.to_dict(), result, "cubic", 10**12, place, {"switch0": "out.pcapng"})
     return asked, {host["name"]: json.loads(Path(host["plan"]).read_text()) for host in asked["hosts"]}
@@ -197,6 +210,55 @@ def test_captures_and_interpreters_belong_to_one_program() -> None:
         cw.against(scene(), "kernel", captures={"switch0": "trace"}, seeds=2)
     with pytest.raises(ValueError, match="interpreter: names the Python that has ns-3"):
         cw.against(scene(), "kernel", interpreter=sys.executable)
+
+
+def test_the_page_is_as_its_record_has_it() -> None:
+    page = script("kernel_page")
+    record = json.loads(page.RECORD.read_text()) if page.RECORD.is_file() else {}
+    text = page.PAGE.read_text()
+    assert page.filled(text, record) == text, "`python tests/kernel_page.py page` writes it"
+    with pytest.raises(ValueError, match="needs one region"):
+        page.filled("nothing\n", record)
+
+
+def test_the_page_says_what_is_outside() -> None:
+    page = script("kernel_page")
+    size = {"size": "(0.0, 3000000.0]", "count": 3, "there": 1000.0, "there_range": [990.0, 1020.0]}
+    rows = [size | {"here": 1090.0, "here_range": [1090.0, 1090.0]}]
+    rows.append(size | {"size": "(3000000.0, inf]", "here": 890.0, "here_range": [880.0, 900.0]})
+    counts = dict.fromkeys(("sent again", "dropped packets", "marked packets", "longest queue, bytes"), 7.0)
+    case = {"rows": rows, "here": counts, "there": counts, "counters": {"TcpExtTCPTimeouts": 2}, "trace": "some.png"}
+    said = page.render({"where": "Here.", "cases": {"two/reno": case, "lone/bbr": {"late": "the machine could not"}}})
+    assert "**1 of 2 means are within 10% of the kernel's; half are within" in said
+    assert "| up to 3 MB | 3 | 1,000 ms (990 to 1,020) | 1,090 ms | +9.0% | holds |" in said
+    assert "| over 3 MB | 3 | 1,000 ms (990 to 1,020) | 890 ms (880 to 900) | -11.0% | **outside** |" in said
+    assert "The kernel counted: TCPTimeouts 2." in said.replace("\n", " ") and "(some.png)" in said
+    assert "`lone/bbr`: not compared. the machine could not." in said
+    assert page.render({"cases": {}}).startswith("Not yet measured")
+
+
+def test_scenarios_of_the_page_are_the_kernel_s_too(tmp_path: Path) -> None:
+    page = script("kernel_page")
+    for case, of in page.CASES.items():
+        for control in of.controls:
+            asked = page.scenario(case, control, tmp_path)
+            assert not refused(asked), (case, control)
+
+
+def test_captures_are_read(tmp_path: Path) -> None:
+    """A capture of a simulated link has each packet of its flows once, and those that are lost twice."""
+    reader = script("kernel_trace")
+    lossy = scene("newreno").with_({"switch.buffer": {"per_port": {"bytes": "30KB"}}})
+    result = cw.run(lossy, pcap={"switch0-host2": tmp_path / "out.pcapng"})
+    read = list(reader.packets(tmp_path / "out.pcapng"))
+    [link] = [link for link in result.links if (link["from_node"], link["to_node"]) == ("switch0", "host2")]
+    sent = int(result.flows["sent_packets"].sum())
+    assert link["overflow_packets"] > 0
+    assert len([one for one in read if not one.lost]) == sent - link["overflow_packets"]
+    assert {one.link for one in read} == {"switch0-host2"} and len({one.flow for one in read}) == 2
+    assert sum(one.bytes for one in read if not one.lost) >= 600_000
+    reader.draw(tmp_path / "out.pcapng", tmp_path / "out.pcapng", tmp_path / "out.png")
+    assert (tmp_path / "out.png").stat().st_size > 10_000
 
 
 ABSENT = kernel.missing(["cubic"])

@@ -69,9 +69,9 @@ pub struct Config<A> {
     /// Minimum retransmission timeout. Default: 1ms.
     #[schemars(extend("x-least" = "100ns"))]
     pub rto_min: Duration,
-    /// Least of what the timeout adds to the smoothed round trip, which is four times the round trip's variance beyond
-    /// that; and of how late a tail loss probe expects the acknowledgement of a single packet. 200ms with `linux`, whose
-    /// `tcp_rto_min` bounds these and not the sum. Default: 0.
+    /// Least time that the timeout adds to the smoothed round trip, beside four times its variance, and that a tail
+    /// loss probe allows for the acknowledgement of a single packet. Linux's `tcp_rto_min` bounds these and not the sum.
+    /// Default: 0 but with `linux`, 200ms.
     pub rto_variance_min: Duration,
     /// Maximum retransmission timeout. Default: 60s.
     #[schemars(extend("x-least" = "100ns"))]

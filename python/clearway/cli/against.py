@@ -12,7 +12,6 @@ import clearway as cw
 from clearway.cli.options import Json, ScenarioFile, SeedCount, Seeds, Sets, Threads, pairs, seeds_of
 from clearway.cli.said import Said
 from clearway.files.whole import replace
-from clearway.peers.opinion import NAMES
 from clearway.results.pcap import places
 
 
@@ -46,6 +45,8 @@ def against(
 
     kernel is the TCP of this machine's kernel, between network namespaces over a live fabric, as root and in real time.
     """
+    from clearway.peers.opinion import NAMES
+
     said = Said(json_)
     given = cw.Scenario.load(scenario).with_text(pairs(set_))
     single, several = seeds_of(seed, seeds)

@@ -1,4 +1,4 @@
-"""What another program says of the same flows."""
+"""Another program's answer: the same flows, as they went there."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ class Answer:
     """Packets with content of each flow, sent again or not, where the program says that."""
     resent_packets: npt.NDArray[np.int64] | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
-    """What the program's hosts counted, by the program's own names."""
+    """Counters of the program's hosts, by the program's own names."""
     facts: Mapping[str, float | str] = field(default_factory=dict)
     """How the run went, such as how late the machine was."""

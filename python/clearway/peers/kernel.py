@@ -50,7 +50,7 @@ _NETWORK = "10.77.0.0/16"
 
 @dataclass(frozen=True)
 class TcpInfo:
-    """What the kernel says of a connection (`struct tcp_info`, linux/tcp.h); 0 where it is too old to say it."""
+    """The kernel's numbers of a connection (`struct tcp_info`, linux/tcp.h); 0 where it is too old to have one."""
 
     retransmissions: int
     """`tcpi_total_retrans`: packets that were sent again."""
@@ -314,7 +314,7 @@ def _request(
     place: Path,
     captures: Mapping[str, str | Path],
 ) -> dict[str, Any]:
-    """What `kernel_stage.py` reads; the files that it names are in `place`."""
+    """The request that `kernel_stage.py` reads; the files that it names are in `place`."""
     sends: dict[int, list[list[Any]]] = {}
     receives: dict[int, list[list[Any]]] = {}
     for flow in result.flows:
@@ -391,14 +391,14 @@ def _address(host: int) -> str:
 
 
 def _route(of: Mapping[str, Any]) -> list[str]:
-    """What a route to the other hosts says."""
+    """Attributes of the route to the other hosts."""
     words = ["initcwnd", str(of["initial_window"])]
     # Each packet is acknowledged.
     return words if of.get("delayed_ack") else [*words, "quickack", "1"]
 
 
 def _sysctls(name: str, of: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, str]:
-    """What is set in each namespace, so that nothing depends on how the machine is set."""
+    """Settings of each namespace, so that nothing depends on how the machine is set."""
     ecn = of.get("control", {}).get("ecn") or name == "dctcp"
     return {
         "tcp_ecn": "1" if ecn else "0",
@@ -423,7 +423,7 @@ def _sysctls(name: str, of: Mapping[str, Any], read: Mapping[str, Any]) -> dict[
 
 
 def _answer(result: Result, theirs: Result, answer: Mapping[str, Any], version: str) -> Answer:
-    """What hosts and fabric have said."""
+    """The answer, of the reports of hosts and fabric."""
     count = len(result.flows)
     number = {int(flow): row for row, flow in enumerate(result.flows["flow"].tolist())}
     delivered, got = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=np.int64)

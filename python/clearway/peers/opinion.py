@@ -218,7 +218,7 @@ def _files(program: str, captures: Mapping[str, str | Path] | None, seeds: int) 
 
 
 def _asks(program: str, read: Mapping[str, Any], interpreter: str | Path | None, captures: Mapping[str, str]) -> _Ask:
-    """What runs flows in a program that is there; ValueError if it is not."""
+    """A function that runs flows in the program; ValueError if the program is not there."""
     if program == "ns3":
         where = ns3.python(interpreter)
         return lambda of, ours, listen: ns3.run(of, ours, where, listen)

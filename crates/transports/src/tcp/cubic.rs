@@ -36,8 +36,8 @@ pub struct Config {
     /// and after a timeout to the next: up to 0.5. Default: 0 with `cubic`, 0.05 with `linux` (`bictcp_update`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub growth_before_loss: Option<f64>,
-    /// Whether the Reno-friendly window grows by a whole segment in a round trip once it is back at the window before the
-    /// last reduction (RFC 9438 section 4.3). Default: true with `cubic`, false with `linux` (`beta_scale`).
+    /// Whether the Reno-friendly window grows by a whole segment in a round trip once it is back at the window before
+    /// the last reduction (RFC 9438 section 4.3). Default: true with `cubic`, false with `linux` (`beta_scale`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reno_growth_after_prior: Option<bool>,
 }
@@ -128,7 +128,7 @@ pub struct Cubic {
     prior: f64,
     /// Whether the last reduction was a timeout's.
     timed_out: bool,
-    /// Whether nothing has told yet how much the path takes: no loss or mark since the beginning or a timeout.
+    /// The path's capacity is unknown: no loss or mark since the beginning or a timeout.
     unknown: bool,
     epoch: Option<Epoch>,
     #[state(when(self.window < self.threshold, _))]

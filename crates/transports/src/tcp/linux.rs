@@ -1,15 +1,15 @@
 //! TCP with the settings that Linux has by default: CUBIC with HyStart, RACK and tail loss probes (RFC 8985), PRR
 //! (RFC 9937), an acknowledgement for every second segment and 40 ms at most for the first (`TCP_DELACK_MIN`), an
-//! initial window of 10 segments, a timeout of the round trip and 200 ms at least and 120 s at most (`TCP_RTO_MIN`, which
-//! bounds `rttvar`, `TCP_RTO_MAX`), and no ECN that a sender asks for (`tcp_ecn` is 2).
+//! initial window of 10 segments, a timeout that is 200 ms above the round trip at least (`TCP_RTO_MIN` bounds
+//! `rttvar`) and 120 s at most (`TCP_RTO_MAX`), and no ECN that a sender asks for (`tcp_ecn` is 2).
 //!
 //! It differs from `cubic` in defaults alone, so every one can be set. A receiver with receive offload (GRO)
 //! acknowledges once for what its NIC hands up at a time: `delayed_ack = { packets = 44, timeout = "20us" }` is 64 KB
 //! or what comes within an interrupt's 20 us.
 //!
 //! Before the first loss, and after a timeout before the next, its window grows by 5% in a round trip at least
-//! (`bictcp_update` of `tcp_cubic.c`), and its Reno-friendly window grows by 0.53 segments throughout, as RFC 8312 said,
-//! where RFC 9438 has 1 from the last window on.
+//! (`bictcp_update` of `tcp_cubic.c`). Its Reno-friendly window grows by 0.53 segments throughout, as RFC 8312 said; in
+//! RFC 9438 it grows by 1 from the window before the last reduction on.
 //!
 //! Absent: Linux's quick acknowledgements of a connection's first segments; segmentation offload; pacing, which CUBIC
 //! there does only under the `fq` queue.

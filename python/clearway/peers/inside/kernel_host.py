@@ -247,7 +247,7 @@ class Host:
         """All that is known, as one line."""
         until = time.monotonic() + 2
         for sending in self.sends.values():
-            # What has come whole may not be acknowledged yet.
+            # A flow that has come whole may not be acknowledged yet.
             while sending.written == sending.size and time.monotonic() < until and self.unacknowledged(sending):
                 time.sleep(0.01)
         sent = {one.flow: [one.began_ns, one.info().hex() if one.socket else ""] for one in self.sends.values()}

@@ -24,7 +24,7 @@ NETNS = "/run/netns"
 
 
 class Stage:
-    """What is started, and what it says."""
+    """The processes of a run, and their words."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
@@ -64,7 +64,7 @@ class Stage:
         return {"t0_ns": t0_ns, "ended_ns": done_ns - t0_ns, "reports": reports, "priority": said}
 
     def lines(self, timeout: float) -> list[tuple[str, str]]:
-        """What hosts say within a time."""
+        """Lines that hosts say within a time."""
         assert self.fabric is not None
         if self.fabric.poll() is not None:
             raise RuntimeError(f"the fabric ended: {tail(self.request['log'])}")
@@ -138,7 +138,7 @@ def tail(log: str) -> str:
 
 
 def watch() -> None:
-    """Ends all when whoever asked is gone: this is the first process of its namespace."""
+    """Ends all when the caller is gone: this is the first process of its namespace."""
     while os.read(0, 1):
         pass
     os._exit(1)
