@@ -211,8 +211,11 @@ def differences(scenario: Mapping[str, Any]) -> Iterator[str]:
     for key, rfc in (("rack", "RFC 8985"), ("tail_loss_probe", "RFC 8985"), ("prr", "RFC 9937")):
         if not of.get(key) and not (name == "bbr" and key == "prr"):
             yield f"{at}.{key}: the kernel always has it ({rfc})"
-    if (delayed := of.get("delayed_ack")) and time_of(delayed["timeout"]) != 40e9:
+    delayed = of.get("delayed_ack")
+    if delayed and time_of(delayed["timeout"]) != 40e9:
         yield f"{at}.delayed_ack.timeout: the kernel has 40 ms or more, by the times between packets"
+    if delayed and delayed.get("quick") != 16:
+        yield f"{at}.delayed_ack.quick: the kernel has 16"
     if of.get("rto_variance_min", "0ps") == "0ps":
         yield f"{at}.rto_variance_min: the kernel adds its rto_min to the round trip; here their sum is at least that"
     if name == "bbr":
