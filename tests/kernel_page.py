@@ -20,7 +20,7 @@ import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ TRIES = 3
 
 # Settings of the kernel that the presets of papers don't have.
 STACK = (
-    'handshake = true, delayed_ack = { packets = 2, timeout = "40ms", quick = 16 }, rto_min = "200ms", rto_max = "120s", '
-    "rack = true, tail_loss_probe = true"
+    'handshake = true, delayed_ack = { packets = 2, timeout = "40ms", quick = 16 }, rto_min = "200ms", '
+    'rto_variance_min = "200ms", rto_max = "120s", rack = true, tail_loss_probe = true'
 )
 TIMES = 'control = { rtprop_filter_len = "10s", probe_rtt_duration = "200ms", pacing_margin = 0.01 }'
 TRANSPORTS = {
@@ -92,7 +92,7 @@ class Case:
 
 TWO = ((0, 2, 6_000_000, 0), (1, 2, 2_500_000, 700))
 EIGHT = tuple((n, 8, 600_000 + 50_000 * n, (0, 130, 170, 410, 430, 790, 1100, 1130)[n]) for n in range(8))
-MARKS = ', marking.step.threshold = "30KB"'
+FROM_30_KB = ', marking.step.threshold = "30KB"'
 CASES = {
     "lone": Case(
         "A flow alone: 30 KB, 300 KB and 3 MB, one after another",
@@ -120,14 +120,14 @@ CASES = {
         hosts=3,
         buffer="20KB",
     ),
-    "marks": Case("Two flows, marks from 30 KB on", TWO, (3_000_000,), hosts=3, controls=DCTCP, marking=MARKS),
+    "marks": Case("Two flows, marks from 30 KB on", TWO, (3_000_000,), hosts=3, controls=DCTCP, marking=FROM_30_KB),
     "marks-eight": Case(
         "Eight flows, marks from 30 KB on",
         EIGHT,
         (800_000,),
         hosts=9,
         controls=DCTCP,
-        marking=MARKS,
+        marking=FROM_30_KB,
     ),
 }
 
@@ -170,18 +170,13 @@ def has(control: str) -> Iterator[str]:
 
 def measured(case: str, control: str) -> dict[str, Any]:
     """A case in both: rows by size, and counts."""
-    import clearway as cw
-
     of = CASES[case]
     with tempfile.TemporaryDirectory() as folder:
         asked = scenario(case, control, Path(folder))
-        for attempt in range(TRIES):
-            try:
-                found = cw.against(asked, "kernel", seeds=of.seeds, bins=of.bins)
-                break
-            except ValueError as problem:
-                if "could not follow" not in str(problem) or attempt == TRIES - 1:
-                    return {"late": str(problem)}
+        try:
+            found = over(asked, of)
+        except ValueError as problem:
+            return {"late": str(problem)}
         rows = [row(str(size), group) for size, group in found.flows().groupby("size", observed=True)]
         traced = None
         if any(abs(off(one)) > ALLOWED for one in rows):
@@ -203,6 +198,22 @@ def measured(case: str, control: str) -> dict[str, Any]:
         "version": found.version,
         "trace": traced,
     }
+
+
+def over(asked: Any, of: Case) -> Any:
+    """A second opinion over a case's seeds, each of which is tried again where the machine was late."""
+    import clearway as cw
+
+    found = []
+    for seed in range(1, of.seeds + 1):
+        for attempt in range(TRIES):
+            try:
+                found.append(cw.against(asked, "kernel", seeds=[seed], bins=of.bins))
+                break
+            except ValueError as problem:
+                if "could not follow" not in str(problem) or attempt == TRIES - 1:
+                    raise
+    return replace(found[0], pairs=[pair for one in found for pair in one.pairs])
 
 
 def row(size: str, group: Any) -> dict[str, Any]:
@@ -251,8 +262,27 @@ COUNTERS = {
     "TcpExtDelayedACKs",
     "TcpExtTCPDeliveredCE",
 }
-# Why a difference stays, by case and control, as the traces show it.
-WHY: dict[str, str] = {}
+# Why a difference stays, by case and control, as traces and the kernel's source show it.
+BBR = (
+    "A likely reason, not shown by itself: Linux's BBR allows for bursts of its segmentation offload (`bbr_quantization_budget`), for acknowledgements that "
+    "come together (`bbr_ack_aggregation_cwnd`) and for policers (`bbr_lt_bw_sampling`); version 1 here follows the "
+    "draft, which has none of that. Both begin alike, and then flows come to other shares."
+)
+MARKS = (
+    "The kernel shrinks its window over a round trip (`tcp_enter_cwr`, then PRR), and here it falls at once. So the "
+    "kernel's queue stays above the threshold for whole round trips of marks, its share of marks is greater and its "
+    "next cuts are deeper; its first flow also goes further beyond the threshold in slow start."
+)
+SMALL = (
+    "About as many packets are lost and as many recoveries begin, but of the kernel's losses more are the later flow's. "
+    "Which flow finds the room of 13 packets taken depends on how the bursts of two flows meet; why it is the later "
+    "one more often is not explained."
+)
+WHY = {
+    **dict.fromkeys(("two/bbr", "eight/bbr", "last/bbr", "equal/bbr", "mix/bbr", "small-buffer/bbr"), BBR),
+    **dict.fromkeys(("marks/dctcp", "marks-eight/dctcp"), MARKS),
+    **dict.fromkeys(("small-buffer/reno", "small-buffer/cubic"), SMALL),
+}
 
 
 def filled(page: str, record: Mapping[str, Any]) -> str:
@@ -276,7 +306,7 @@ def render(record: Mapping[str, Any]) -> str:
         f"**{len(rows) - len(outside)} of {len(rows)} means are within {ALLOWED:.0%} of the kernel's; half are within "
         f"{errors[len(errors) // 2]:.1%}.** {record['where']}"
     )
-    late = [f"`{name}`: not compared. {cases[name]['late']}." for name in names if "late" in cases[name]]
+    late = [f"`{name}`: not compared, {cases[name]['late']}." for name in names if "late" in cases[name]]
     parts = [_wrapped(said), _times(cases, names), *map(_wrapped, late)]
     parts += ["**Packets**, means over seeds:", _packets(cases, names)]
     for name in dict.fromkeys(name for name, _ in outside):
@@ -396,6 +426,7 @@ def main(words: list[str]) -> int:
             asked.sort(key=lambda pair: pair[0] != "mix")
             for (case, control), got in zip(asked, pool.map(lambda pair: one(*pair), asked), strict=True):
                 record["cases"][f"{case}/{control}"] = got | ({"by": by} if control == "dctcp" else {})
+                RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         record["where"] = where(record["cases"], load)
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")

@@ -233,7 +233,7 @@ def test_the_page_says_what_is_outside() -> None:
     assert "| up to 3 MB | 3 | 1,000 ms (990 to 1,020) | 1,090 ms | +9.0% | holds |" in said
     assert "| over 3 MB | 3 | 1,000 ms (990 to 1,020) | 890 ms (880 to 900) | -11.0% | **outside** |" in said
     assert "The kernel counted: TCPTimeouts 2." in said.replace("\n", " ") and "(some.png)" in said
-    assert "`lone/bbr`: not compared. the machine could not." in said
+    assert "`lone/bbr`: not compared, the machine could not." in said
     assert page.render({"cases": {}}).startswith("Not yet measured")
 
 

@@ -70,8 +70,8 @@ pub struct Config<A> {
     #[schemars(extend("x-least" = "100ns"))]
     pub rto_min: Duration,
     /// Least time that the timeout adds to the smoothed round trip, beside four times its variance, and that a tail
-    /// loss probe allows for the acknowledgement of a single packet. Linux's `tcp_rto_min` bounds these and not the sum.
-    /// Default: 0 but with `linux`, 200ms.
+    /// loss probe allows for the acknowledgement of a single packet. Linux's `tcp_rto_min` bounds these and not the
+    /// sum. Default: 0, and 200ms with `linux`.
     pub rto_variance_min: Duration,
     /// Maximum retransmission timeout. Default: 60s.
     #[schemars(extend("x-least" = "100ns"))]

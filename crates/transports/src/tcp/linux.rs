@@ -1,7 +1,8 @@
 //! TCP with the settings that Linux has by default: CUBIC with HyStart, RACK and tail loss probes (RFC 8985), PRR
 //! (RFC 9937), an acknowledgement for every second segment and 40 ms at most for the first (`TCP_DELACK_MIN`), but for
-//! each of the first 16 (`TCP_MAX_QUICKACKS`), an initial window of 10 segments, a timeout that is 200 ms above the round trip at least (`TCP_RTO_MIN` bounds
-//! `rttvar`) and 120 s at most (`TCP_RTO_MAX`), and no ECN that a sender asks for (`tcp_ecn` is 2).
+//! each of the first 16 (`TCP_MAX_QUICKACKS`), an initial window of 10 segments, a timeout that is 200 ms above the
+//! round trip at least (`TCP_RTO_MIN` bounds `rttvar`) and 120 s at most (`TCP_RTO_MAX`), and no ECN that a sender asks
+//! for (`tcp_ecn` is 2).
 //!
 //! It differs from `cubic` in defaults alone, so every one can be set. A receiver with receive offload (GRO)
 //! acknowledges once for what its NIC hands up at a time: `delayed_ack = { packets = 44, timeout = "20us" }` is 64 KB
