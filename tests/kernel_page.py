@@ -264,9 +264,10 @@ COUNTERS = {
 }
 # Why a difference stays, by case and control, as traces and the kernel's source show it.
 BBR = (
-    "A likely reason, not shown by itself: Linux's BBR allows for bursts of its segmentation offload (`bbr_quantization_budget`), for acknowledgements that "
-    "come together (`bbr_ack_aggregation_cwnd`) and for policers (`bbr_lt_bw_sampling`); version 1 here follows the "
-    "draft, which has none of that. Both begin alike, and then flows come to other shares."
+    "A likely reason, not shown by itself: Linux's BBR allows for bursts of its segmentation offload "
+    "(`bbr_quantization_budget`), for acknowledgements that come together (`bbr_ack_aggregation_cwnd`) and for "
+    "policers (`bbr_lt_bw_sampling`); version 1 here follows the draft, which has none of that. Both begin alike, and "
+    "then flows come to other shares."
 )
 MARKS = (
     "The kernel shrinks its window over a round trip (`tcp_enter_cwr`, then PRR), and here it falls at once. So the "
@@ -274,9 +275,9 @@ MARKS = (
     "next cuts are deeper; its first flow also goes further beyond the threshold in slow start."
 )
 SMALL = (
-    "About as many packets are lost and as many recoveries begin, but of the kernel's losses more are the later flow's. "
-    "Which flow finds the room of 13 packets taken depends on how the bursts of two flows meet; why it is the later "
-    "one more often is not explained."
+    "About as many packets are lost and as many recoveries begin, but of the kernel's losses more are the later "
+    "flow's. Which flow finds the room of 13 packets taken depends on how the bursts of two flows meet; why it is the "
+    "later one more often is not explained."
 )
 WHY = {
     **dict.fromkeys(("two/bbr", "eight/bbr", "last/bbr", "equal/bbr", "mix/bbr", "small-buffer/bbr"), BBR),
