@@ -35,7 +35,7 @@ TRIES = 3
 
 # Settings of the kernel that the presets of papers don't have.
 STACK = (
-    'handshake = true, delayed_ack = { packets = 2, timeout = "40ms", quick = 16 }, rto_min = "200ms", '
+    'handshake = true, delayed_ack = { packets = 2, timeout = "40ms" }, rto_min = "200ms", '
     'rto_variance_min = "200ms", rto_max = "120s", rack = true, tail_loss_probe = true'
 )
 TIMES = 'control = { rtprop_filter_len = "10s", probe_rtt_duration = "200ms", pacing_margin = 0.01 }'

@@ -114,15 +114,12 @@ pub struct DelayedAck {
     /// Longest delay of the first of them. Default: 200us.
     #[schemars(extend("x-least" = "100ns"))]
     pub timeout: Duration,
-    /// How many acknowledgements of a flow, the first ones, are not delayed: the sender has a small window then. Linux
-    /// has 16 (`TCP_MAX_QUICKACKS`). Default: 0.
-    pub quick: u32,
 }
 
 impl Default for DelayedAck {
     /// Two packets, as in RFC 5681, and a time well below the sender's minimum timeout.
     fn default() -> DelayedAck {
-        DelayedAck { packets: 2, timeout: Duration::from_us(200), quick: 0 }
+        DelayedAck { packets: 2, timeout: Duration::from_us(200) }
     }
 }
 

@@ -36,10 +36,6 @@ pub struct Config {
     /// and after a timeout to the next: up to 0.5. Default: 0 with `cubic`, 0.05 with `linux` (`bictcp_update`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub growth_before_loss: Option<f64>,
-    /// Whether the Reno-friendly window grows by a whole segment in a round trip once it is back at the window before
-    /// the last reduction (RFC 9438 section 4.3). Default: true with `cubic`, false with `linux` (`beta_scale`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reno_growth_after_prior: Option<bool>,
 }
 
 impl Default for Config {
@@ -52,7 +48,6 @@ impl Default for Config {
             ecn: false,
             slow_start: SlowStart::hystart(),
             growth_before_loss: None,
-            reno_growth_after_prior: None,
         }
     }
 }
@@ -216,8 +211,7 @@ impl Cubic {
             let t = seconds - epoch.k;
             c * t * t * t + self.w_max
         };
-        let whole = self.config.reno_growth_after_prior.unwrap_or(true) && epoch.estimate >= self.prior;
-        let alpha = if whole { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
+        let alpha = if epoch.estimate < self.prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
         epoch.estimate += alpha * segments / window;
         let age = epoch.age.secs_f64();
         self.window = if cubic(age) < epoch.estimate {

@@ -1,19 +1,18 @@
 //! TCP with the settings that Linux has by default: CUBIC with HyStart, RACK and tail loss probes (RFC 8985), PRR
-//! (RFC 9937), an acknowledgement for every second segment and 40 ms at most for the first (`TCP_DELACK_MIN`), but for
-//! each of the first 16 (`TCP_MAX_QUICKACKS`), an initial window of 10 segments, a timeout that is 200 ms above the
-//! round trip at least (`TCP_RTO_MIN` bounds `rttvar`) and 120 s at most (`TCP_RTO_MAX`), and no ECN that a sender asks
-//! for (`tcp_ecn` is 2).
+//! (RFC 9937), an acknowledgement for every second segment and 40 ms at most for the first (`TCP_DELACK_MIN`), an
+//! initial window of 10 segments, a timeout that is 200 ms above the round trip at least (`TCP_RTO_MIN` bounds
+//! `rttvar`) and 120 s at most (`TCP_RTO_MAX`), and no ECN that a sender asks for (`tcp_ecn` is 2).
 //!
 //! It differs from `cubic` in defaults alone, so every one can be set. A receiver with receive offload (GRO)
 //! acknowledges once for what its NIC hands up at a time: `delayed_ack = { packets = 44, timeout = "20us" }` is 64 KB
 //! or what comes within an interrupt's 20 us.
 //!
 //! Before the first loss, and after a timeout before the next, its window grows by 5% in a round trip at least
-//! (`bictcp_update` of `tcp_cubic.c`). Its Reno-friendly window grows by 0.53 segments throughout, as RFC 8312 said; in
-//! RFC 9438 it grows by 1 from the window before the last reduction on.
+//! (`bictcp_update` of `tcp_cubic.c`).
 //!
-//! Absent: segmentation offload; pacing, which CUBIC does there only under the `fq` queue; quick acknowledgements other
-//! than a connection's first 16, such as those after a pause.
+//! Absent: Linux's quick acknowledgements of a connection's first segments; segmentation offload; pacing, which CUBIC
+//! there does only under the `fq` queue; its Reno-friendly window, which grows by 0.53 segments throughout, as RFC 8312
+//! said, where that of RFC 9438 grows by 1 from the window before the last reduction on.
 
 use std::borrow::Cow;
 
@@ -56,7 +55,7 @@ impl Algorithm for Config {
 
     fn stack(config: super::Config<Config>) -> super::Config<Config> {
         super::Config {
-            delayed_ack: Some(DelayedAck { packets: 2, timeout: Duration::from_ms(40), quick: 16 }),
+            delayed_ack: Some(DelayedAck { packets: 2, timeout: Duration::from_ms(40) }),
             rto_min: Duration::from_ms(200),
             rto_variance_min: Duration::from_ms(200),
             rto_max: Duration::from_ms(120_000),
@@ -81,7 +80,6 @@ impl Algorithm for Config {
 
     fn start(&self, start: Start) -> cubic::Cubic {
         let growth_before_loss = self.0.growth_before_loss.or(Some(GROWTH_BEFORE_LOSS));
-        let reno_growth_after_prior = self.0.reno_growth_after_prior.or(Some(false));
-        cubic::Config { growth_before_loss, reno_growth_after_prior, ..self.0.clone() }.start(start)
+        cubic::Config { growth_before_loss, ..self.0.clone() }.start(start)
     }
 }

@@ -59,8 +59,6 @@ struct Flow {
     ahead: Vec<(u64, u64)>,
     /// Number of segments that wait for their acknowledgement.
     owed: u32,
-    /// How many more acknowledgements are not delayed.
-    quick: u32,
     /// The present value of ECE.
     echo: bool,
     /// Virtual queueing delay of the last packet, in nanoseconds, if it belonged to an AQ.
@@ -131,10 +129,7 @@ impl Receiver {
                 self.answer(packet.flow, packet.src, Header::Ack(ack));
                 return;
             }
-            None => {
-                let quick = self.settings.delayed_ack.map_or(0, |delay| delay.quick);
-                self.flows.insert(packet.flow, Flow { quick, ..Flow::new(packet.src, data.bytes, self.mss) })
-            }
+            None => self.flows.insert(packet.flow, Flow::new(packet.src, data.bytes, self.mss)),
         };
         self.take(cx, slot, packet, data, ce);
     }
@@ -173,7 +168,7 @@ impl Receiver {
             return;
         }
         match self.settings.delayed_ack {
-            Some(delay) if !at_once && flow.quick == 0 && flow.owed < delay.packets => {
+            Some(delay) if !at_once && flow.owed < delay.packets => {
                 if self.delayed.get(slot).is_none() {
                     self.delayed.set(slot, cx.now + delay.timeout);
                 }
@@ -185,7 +180,7 @@ impl Receiver {
     /// Acknowledges what has arrived of a flow.
     fn acknowledge(&mut self, slot: u32) {
         let Some((id, flow)) = self.flows.get_mut(slot) else { return };
-        (flow.owed, flow.quick) = (0, flow.quick.saturating_sub(1));
+        flow.owed = 0;
         let mut blocks = [Block::default(); 3];
         for (block, &(first, end)) in blocks.iter_mut().zip(&flow.ahead) {
             // Both fit: no segment beyond the window is accepted.
@@ -224,7 +219,6 @@ impl Flow {
             next: 0,
             ahead: Vec::new(),
             owed: 0,
-            quick: 0,
             echo: false,
             virtual_delay_ns: None,
         }

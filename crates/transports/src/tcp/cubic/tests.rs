@@ -102,16 +102,3 @@ fn linux_grows_by_a_twentieth_until_the_first_loss() {
     round(&mut plain, &mut now, Duration::from_ms(1));
     assert!(plain.window < 101.1, "{}", plain.window);
 }
-
-#[test]
-fn linux_stays_below_reno_after_its_last_window() {
-    let mut flow = super::super::linux::Config::default().start(Start::of(100, MSS));
-    let mut now = Time::ZERO;
-    congest(&mut flow, Signal::Loss);
-    while flow.window < 110.0 {
-        round(&mut flow, &mut now, Duration::from_us(10));
-    }
-    let before = flow.window;
-    round(&mut flow, &mut now, Duration::from_us(10));
-    assert!((flow.window - before - 3.0 * 0.3 / 1.7).abs() < 0.02, "{before} {}", flow.window);
-}

@@ -95,11 +95,3 @@ proptest::proptest! {
         proptest::prop_assert_eq!(reported, marks);
     }
 }
-
-#[test]
-fn the_first_acknowledgements_are_quick() {
-    let delayed_ack = Some(DelayedAck { quick: 3, ..DelayedAck::default() });
-    let came = answers(&mut receiver(Ecn::Off, delayed_ack), &[(false, false); 9]);
-    // Three at once, then one for two, and the last segment at once.
-    assert_eq!(came.iter().map(|of| of.0).collect::<Vec<_>>(), [0, 1, 2, 4, 6, 8]);
-}

@@ -120,7 +120,7 @@ fn a_delayed_acknowledgement_is_for_two_packets() {
 
 #[test]
 fn a_delayed_acknowledgement_waits_for_its_timeout_at_most() {
-    let delayed_ack = Some(DelayedAck { packets: 2, timeout: Duration::from_us(50), quick: 0 });
+    let delayed_ack = Some(DelayedAck { packets: 2, timeout: Duration::from_us(50) });
     let mut scene = scene(2, Wire::default(), NewReno { initial_window: 1, delayed_ack, ..NewReno::default() });
     let flow = scene.send(Time::ZERO, 0, 1, 2 * MSS);
     scene.run_until(Time::from_ms(5));
@@ -312,7 +312,7 @@ fn what_a_scenario_may_not_say_is_refused_by_name() {
     assert_eq!(problem(NewReno { initial_window: 0, ..NewReno::default() }), "initial_window");
     assert_eq!(problem(NewReno { rto_min: Duration::ZERO, ..NewReno::default() }), "rto_min");
     assert_eq!(problem(NewReno { ack_class: Some(8), ..NewReno::default() }), "ack_class");
-    let delay = |packets, us| Some(DelayedAck { packets, timeout: Duration::from_us(us), quick: 0 });
+    let delay = |packets, us| Some(DelayedAck { packets, timeout: Duration::from_us(us) });
     assert_eq!(problem(NewReno { delayed_ack: delay(1, 1), ..NewReno::default() }), "delayed_ack.packets");
     assert_eq!(problem(NewReno { delayed_ack: delay(2, 1_000), ..NewReno::default() }), "delayed_ack.timeout");
     let control = cubic::Config { beta: 1.0, ..cubic::Config::default() };

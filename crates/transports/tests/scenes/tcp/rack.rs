@@ -114,7 +114,7 @@ fn linux_s_settings_are_its_own() {
     let linux = Config::<tcp::linux::Config>::default();
     assert!(linux.rack && linux.tail_loss_probe && linux.prr);
     assert_eq!((linux.rto_min, linux.initial_window), (Duration::from_ms(200), 10));
-    assert_eq!(linux.delayed_ack, Some(tcp::DelayedAck { packets: 2, timeout: Duration::from_ms(40), quick: 16 }));
+    assert_eq!(linux.delayed_ack, Some(tcp::DelayedAck { packets: 2, timeout: Duration::from_ms(40) }));
     assert_eq!(linux.control.0, cubic::Config::default());
     assert!(linux.check().is_ok());
 }
