@@ -53,13 +53,13 @@ class Stage:
         self.tell_all("open")
         self.all_say("ready")
         # Not before: programs that start take long, and would hold back another stage of this machine.
-        running = [self.fabric, *self.hosts.values()]
-        said = prefer([one.pid for one in running])
+        processes = [self.fabric, *self.hosts.values()]
+        said = prefer([one.pid for one in processes])
         t0_ns = time.monotonic_ns() + LEAD_NS
         self.tell_all(f"go {t0_ns}")
         done_ns = self.flows(t0_ns)
         self.over = True
-        prefer([one.pid for one in running], False)
+        prefer([one.pid for one in processes], False)
         self.tell_all("stop")
         reports = {name: json.loads(line.removeprefix("report ")) for name, line in self.all_say("report").items()}
         self.fabric.send_signal(signal.SIGTERM)
