@@ -30,8 +30,8 @@ SECONDS ?= 600
 TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
-.PHONY: run test test-rust test-python test-slow test-against swarm test-kernel aq lint docs site rust-docs fuzz deny
-.PHONY: web wheel try-wheel bench bench-against bench-live bench-scale bench-web clean
+.PHONY: run test test-rust test-python test-slow test-against against-kernel swarm test-kernel aq lint docs site
+.PHONY: rust-docs fuzz deny web wheel try-wheel bench bench-against bench-live bench-scale bench-web clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -64,6 +64,11 @@ test-against: $(VENV)/.built
 	$(PYTHON) -m venv target/ns3
 	target/ns3/bin/pip install --quiet --disable-pip-version-check ns3==3.44.post0
 	CLEARWAY_NS3=target/ns3/bin/python $(BIN)/pytest -q tests/python/test_against.py
+
+# The same flows over this machine's kernel, as root, in some ten minutes: writes docs/kernel-measured.md.
+# KERNEL="two small-buffer/bbr" measures these cases alone.
+against-kernel: $(VENV)/.built
+	$(BIN)/python tests/kernel_page.py $(KERNEL)
 
 # Random scenarios in all configurations, on all cores, for SECONDS; what fails is left in target/swarm. FIRST=1000
 # begins with that block, so that a search can be repeated.

@@ -175,7 +175,7 @@ def test_an_absent_program_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_only_known_programs_are_asked() -> None:
-    with pytest.raises(ValueError, match="can be 'ns3'"):
+    with pytest.raises(ValueError, match="can be 'ns3' or 'kernel'"):
         cw.against(star(), "omnet")  # type: ignore[arg-type]
 
 

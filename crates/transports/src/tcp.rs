@@ -69,6 +69,10 @@ pub struct Config<A> {
     /// Minimum retransmission timeout. Default: 1ms.
     #[schemars(extend("x-least" = "100ns"))]
     pub rto_min: Duration,
+    /// Least time that the timeout adds to the smoothed round trip, beside four times its variance, and that a tail
+    /// loss probe allows for the acknowledgement of a single packet. Linux's `tcp_rto_min` bounds these and not the
+    /// sum. Default: 0, and 200ms with `linux`.
+    pub rto_variance_min: Duration,
     /// Maximum retransmission timeout. Default: 60s.
     #[schemars(extend("x-least" = "100ns"))]
     pub rto_max: Duration,
@@ -126,6 +130,7 @@ impl<A: Algorithm> Default for Config<A> {
             handshake: false,
             delayed_ack: None,
             rto_min: Duration::from_ms(1),
+            rto_variance_min: Duration::ZERO,
             rto_max: Duration::from_ms(60_000),
             clock_granularity: Duration::from_us(1),
             reordering: scoreboard::DUP_THRESH,
@@ -137,6 +142,17 @@ impl<A: Algorithm> Default for Config<A> {
             plb: None,
             control: A::default(),
         })
+    }
+}
+
+impl<A> Config<A> {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            min: self.rto_min,
+            max: self.rto_max,
+            granularity: self.clock_granularity,
+            variance_min: self.rto_variance_min,
+        }
     }
 }
 
@@ -160,6 +176,10 @@ impl<A: Algorithm> Scheme for Config<A> {
         if self.rto_min == Duration::ZERO || self.rto_min > self.rto_max {
             let message = format!("{} is not above 0 and at most rto_max, {}", self.rto_min, self.rto_max);
             return Err(Problem::new("rto_min", message));
+        }
+        if self.rto_variance_min > self.rto_max {
+            let message = format!("{} is above rto_max, {}", self.rto_variance_min, self.rto_max);
+            return Err(Problem::new("rto_variance_min", message));
         }
         if !(1..=WINDOW_SEGMENTS).contains(&u64::from(self.reordering)) {
             let message = format!("{} is not from 1 to 65535, the largest window", self.reordering);
@@ -205,7 +225,7 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn timers(&self, network: &NetworkView) -> Vec<Timer> {
-        let bounds = Bounds { min: self.rto_min, max: self.rto_max, granularity: self.clock_granularity };
+        let bounds = self.bounds();
         let first = rtt::Rtt::new(network.site.data_rtt).timeout(&bounds);
         let then = "takes the first segment that is not acknowledged for lost";
         vec![Timer { key: "rto_max", after: first, set: first == self.rto_max, then }]
@@ -215,7 +235,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         let sender = sender::Settings {
             start: Start::at(site, self.initial_window),
             handshake: self.handshake,
-            rto: Bounds { min: self.rto_min, max: self.rto_max, granularity: self.clock_granularity },
+            rto: self.bounds(),
             class: self.class,
             plb: self.plb,
             reordering: self.reordering,
@@ -223,7 +243,7 @@ impl<A: Algorithm> Scheme for Config<A> {
             rack: self.rack,
             tail_loss_probe: self
                 .tail_loss_probe
-                .then(|| self.delayed_ack.map_or(Duration::ZERO, |delay| delay.timeout)),
+                .then(|| self.delayed_ack.map_or(Duration::ZERO, |delay| delay.timeout.max(self.rto_variance_min))),
         };
         let receiver = receiver::Settings {
             ecn: self.control.ecn(),

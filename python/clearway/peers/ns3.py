@@ -11,13 +11,12 @@ import sys
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from clearway.peers.answer import Answer
 from clearway.programs import outside
 from clearway.results.result import Result
 from clearway.results.times import time_of
@@ -45,22 +44,6 @@ _LEAD_ROUND_TRIPS = 50
 _HERE = Path(__file__).parent
 _Marked: TypeAlias = tuple[int, int, int, float, int | None, bool]
 """A class that is marked: see `_core.Scenario.ports`."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The same flows in the other program."""
-
-    delivered_ps: npt.NDArray[np.int64]
-    """When each flow's last byte was there, or -1."""
-    received_bytes: npt.NDArray[np.int64]
-    """The bytes of each flow that were there at the end."""
-    dropped_packets: npt.NDArray[np.int64]
-    """Of each link, in the order of the table `links`; retransmissions that were dropped too."""
-    marked_packets: npt.NDArray[np.int64]
-    queued_bytes_max: npt.NDArray[np.int64]
-    ended_ps: int
-    version: str
 
 
 def python(given: str | Path | None = None) -> str:

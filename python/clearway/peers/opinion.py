@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from clearway.comparisons.seeds import seeds_from
-from clearway.peers import ns3
+from clearway.peers import kernel, ns3
+from clearway.peers.answer import Answer
 from clearway.results.result import Result
 from clearway.running.run import run
 from clearway.scenarios.scenario import Scenario, scenario_of
 
-Program: TypeAlias = Literal["ns3"]
-"""The programs that can be asked."""
+Program: TypeAlias = Literal["ns3", "kernel"]
+"""The programs that can be asked; `kernel` is that of this machine."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Pair:
     ours: Result
     ours_bytes: pd.Series
     """The bytes of each flow that were there at the end."""
-    theirs: ns3.Answer
+    theirs: Answer
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,21 @@ class SecondOpinion:
         columns = ["dropped packets", "marked packets", "longest queue, bytes"]
         return pd.DataFrame(list(rows.values()), columns=columns, index=pd.Index(list(rows), name="program"))
 
+    def senders(self) -> pd.DataFrame:
+        """The packets with content that hosts sent, and those of them that they sent again, in both programs, each the
+        mean over seeds; empty if the other program doesn't say that."""
+        rows = {"clearway": np.zeros(2), self.program: np.zeros(2)}
+        for pair in self.pairs:
+            ours, theirs = pair.ours.flows, pair.theirs
+            if theirs.sent_packets is None or theirs.resent_packets is None:
+                return pd.DataFrame()
+            here = [ours["sent_packets"].sum(), ours["resent_packets"].sum()]
+            there = [theirs.sent_packets.sum(), theirs.resent_packets.sum()]
+            for name, of in (("clearway", here), (self.program, there)):
+                rows[name] += np.array(of, dtype=float) / len(self.pairs)
+        columns = ["sent packets", "sent again"]
+        return pd.DataFrame(list(rows.values()), columns=columns, index=pd.Index(list(rows), name="program"))
+
     def _repr_html_(self) -> str:
         """The table by size in a notebook."""
         return str(self.sizes().to_html())
@@ -139,16 +155,21 @@ def against(
     seeds: int | Iterable[int] = 1,
     bins: Sequence[float] | None = None,
     interpreter: str | Path | None = None,
+    captures: Mapping[str, str | Path] | None = None,
     threads: int | None = None,
     progress: Callable[[str, float, int], None] | None = None,
 ) -> SecondOpinion:
     """Runs a scenario here, and the same flows on the same links in another program.
 
-    `seeds`: how many, from the scenario's own on, or which. `bins`: upper limits of sizes in bytes, as
-    `Result.slowdown` takes them. `interpreter`: the Python that has ns-3, by default that of `CLEARWAY_NS3`, or this
-    one. `progress` is called with a label, the simulated seconds and the number of completed flows.
+    `program`: "ns3", or "kernel", the TCP of this machine's kernel over a live fabric, which needs root and takes the
+    time that the scenario says. `seeds`: how many, from the scenario's own on, or which. `bins`: upper limits of sizes
+    in bytes, as `Result.slowdown` takes them. `interpreter`: the Python that has ns-3, by default that of
+    `CLEARWAY_NS3`, or this one. `captures`: with "kernel" and one seed, names of files by link or node, such as
+    `{"switch0": "trace"}`: what they carry is written to `trace.here.pcapng` and `trace.there.pcapng`. `progress` is
+    called with a label, the seconds of the network's time and the number of completed flows.
 
-    Raises ValueError if the program cannot express the scenario, with each reason, or is not there.
+    Raises ValueError if the program cannot express the scenario, with each reason, or is not there, or if the machine
+    could not follow.
 
     >>> import clearway as cw
     >>> cw.against("examples/tiny.toml", "ns3")
@@ -156,26 +177,64 @@ def against(
     ...
     ValueError: ns-3 cannot run this scenario: transport: ns-3 has no udp; it has newreno, cubic, dctcp, ...
     """
-    if program != "ns3":
-        raise ValueError(f"program={program!r}: can be 'ns3'")
+    if program not in NAMES:
+        raise ValueError(f"program={program!r}: can be {' or '.join(map(repr, NAMES))}")
     wanted = scenario_of(scenario)
-    read = wanted.to_dict()
-    if refused := list(ns3.refusals(read)):
-        raise ValueError("ns-3 cannot run this scenario: " + "; ".join(refused))
-    where = ns3.python(interpreter)
+    read, name, peer = wanted.to_dict(), NAMES[program], ns3 if program == "ns3" else kernel
+    if refused := list(peer.refusals(read)):
+        raise ValueError(f"{name} cannot run this scenario: " + "; ".join(refused))
+    which = seeds_from(int(read["seed"]), seeds)
+    files = _files(program, captures, len(which))
+    ask = _asks(program, read, interpreter, {link: there for link, (_, there) in files.items()})
     pairs = []
-    for seed in seeds_from(int(read["seed"]), seeds):
+    for seed in which:
         of = wanted.with_(seed=seed)
-        ours = run(of, threads=threads)
+        ours = run(of, threads=threads, pcap={link: here for link, (here, _) in files.items()})
         unfinished = np.unique(ours.flows["destination"][ours.flows["status"] != "completed"])
         if len(unfinished):
             # The table of flows has no bytes of flows that did not complete.
             ours = run(of.with_({"measure.arrivals": unfinished.tolist()}), threads=threads)
-        label = f"ns-3, seed {seed}"
-        listen = None if progress is None else functools.partial(progress, label)
-        theirs = ns3.run(of, ours, where, listen)
+        listen = None if progress is None else functools.partial(progress, f"{name}, seed {seed}")
+        theirs = ask(of, ours, listen)
         pairs.append(Pair(ours, _arrived(ours, int(read["measure"]["rows_max"])), theirs))
-    return SecondOpinion("ns3", pairs[0].theirs.version, pairs, list(ns3.differences(read)), bins)
+    return SecondOpinion(program, pairs[0].theirs.version, pairs, list(peer.differences(read)), bins)
+
+
+NAMES = {"ns3": "ns-3", "kernel": "the kernel"}
+"""How sentences call the programs."""
+_Ask: TypeAlias = Callable[[Scenario, Result, Callable[[float, int], None] | None], Answer]
+
+
+def _files(program: str, captures: Mapping[str, str | Path] | None, seeds: int) -> dict[str, tuple[str, str]]:
+    """The files of captures, by link or node: ours, theirs."""
+    if not captures:
+        return {}
+    if program != "kernel":
+        raise ValueError("captures: only the kernel's packets are written to files; ns-3 writes its own")
+    if seeds != 1:
+        raise ValueError(f"captures: {seeds} seeds would have the same files; take one")
+    stems = {link: str(file).removesuffix(".pcapng") for link, file in captures.items()}
+    return {link: (f"{stem}.here.pcapng", f"{stem}.there.pcapng") for link, stem in stems.items()}
+
+
+def _asks(program: str, read: Mapping[str, Any], interpreter: str | Path | None, captures: Mapping[str, str]) -> _Ask:
+    """A function that runs flows in the program; ValueError if the program is not there."""
+    if program == "ns3":
+        where = ns3.python(interpreter)
+        return lambda of, ours, listen: ns3.run(of, ours, where, listen)
+    if interpreter is not None:
+        raise ValueError("interpreter: names the Python that has ns-3; the kernel needs none")
+    [(transport, _)] = read["transport"].items()
+    if reason := kernel.missing(kernel.CONTROLS[transport]):
+        raise ValueError(f"the kernel can't be asked here: {reason}")
+
+    def ask(of: Scenario, ours: Result, listen: Callable[[float, int], None] | None) -> Answer:
+        theirs = kernel.run(of, ours, listen, captures)
+        if reason := kernel.late(ours, theirs):
+            raise ValueError(f"the machine could not follow: {reason}; take slower links, longer delays or less load")
+        return theirs
+
+    return ask
 
 
 def _arrived(result: Result, rows_max: int) -> pd.Series:

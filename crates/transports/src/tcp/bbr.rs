@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use node::EndpointParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, Rate};
+use units::{Duration, Problem, Rate, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Lost, Start};
 use contract::{About, CongestionSignal};
@@ -245,6 +245,12 @@ impl Control for Bbr {
         match self {
             Bbr::V1(of) => of.on_ack(ack),
             Bbr::V3(of) => of.on_ack(ack),
+        }
+    }
+
+    fn on_opened(&mut self, now: Time, rtt: Duration) {
+        if let Bbr::V1(of) = self {
+            of.on_opened(now, rtt);
         }
     }
 

@@ -135,6 +135,9 @@ pub trait Control: Send + node::State + 'static {
     /// An acknowledgement has arrived.
     fn on_ack(&mut self, ack: &Ack);
 
+    /// The flow's connection is open, after a handshake of this round trip.
+    fn on_opened(&mut self, _now: Time, _rtt: Duration) {}
+
     /// A packet is newly known to be lost, before the acknowledgement that tells. Only with
     /// [`Algorithm::samples_rate`], and not after a timeout.
     fn on_lost(&mut self, _lost: &Lost) {}

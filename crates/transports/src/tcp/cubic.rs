@@ -32,12 +32,23 @@ pub struct Config {
     pub ecn: bool,
     /// What ends slow start beside a loss or mark. Default: HyStart, as in Linux.
     pub slow_start: SlowStart,
+    /// By which share of itself the window grows in a round trip at least, from slow start to the first loss or mark,
+    /// and after a timeout to the next: up to 0.5. Default: 0 with `cubic`, 0.05 with `linux` (`bictcp_update`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth_before_loss: Option<f64>,
 }
 
 impl Default for Config {
     /// RFC 9438 sections 5 (C), 4.6 (beta) and 4.7 (fast convergence).
     fn default() -> Config {
-        Config { c: 0.4, beta: 0.7, fast_convergence: true, ecn: false, slow_start: SlowStart::hystart() }
+        Config {
+            c: 0.4,
+            beta: 0.7,
+            fast_convergence: true,
+            ecn: false,
+            slow_start: SlowStart::hystart(),
+            growth_before_loss: None,
+        }
     }
 }
 
@@ -57,6 +68,9 @@ impl Algorithm for Config {
         }
         if !(self.beta > 0.0 && self.beta < 1.0) {
             return Err(Problem::new("beta", format!("{} is not above 0 and below 1", self.beta)));
+        }
+        if let Some(growth) = self.growth_before_loss.filter(|growth| !(0.0..=0.5).contains(growth)) {
+            return Err(Problem::new("growth_before_loss", format!("{growth} is not between 0 and 0.5")));
         }
         self.slow_start.check()
     }
@@ -87,6 +101,7 @@ impl Algorithm for Config {
             w_max: 0.0,
             prior: 0.0,
             timed_out: false,
+            unknown: true,
             epoch: None,
             watch: self.slow_start.watch(),
         }
@@ -108,6 +123,8 @@ pub struct Cubic {
     prior: f64,
     /// Whether the last reduction was a timeout's.
     timed_out: bool,
+    /// The path's capacity is unknown: no loss or mark since the beginning or a timeout.
+    unknown: bool,
     epoch: Option<Epoch>,
     #[state(when(self.window < self.threshold, _))]
     watch: Watch,
@@ -153,6 +170,7 @@ impl Control for Cubic {
         let Config { beta, fast_convergence, .. } = self.config;
         self.epoch = None;
         self.timed_out = matches!(congestion.signal, Signal::Timeout { .. });
+        self.unknown = self.timed_out;
         self.watch.on_congestion(congestion.now, self.timed_out);
         if congestion.signal != (Signal::Timeout { again: true }) {
             let shrinking = fast_convergence && self.window < self.w_max;
@@ -202,6 +220,9 @@ impl Cubic {
             let target = cubic(age + ack.srtt.secs_f64()).clamp(window, 1.5 * window);
             window + (target - window) / window * segments
         };
+        if self.unknown {
+            self.window = self.window.max(window + self.config.growth_before_loss.unwrap_or_default() * segments);
+        }
     }
 }
 

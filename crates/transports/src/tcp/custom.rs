@@ -220,6 +220,7 @@ impl Config {
             handshake,
             delayed_ack,
             rto_min,
+            rto_variance_min: Duration::ZERO,
             rto_max,
             clock_granularity,
             reordering,

@@ -19,6 +19,8 @@ pub(crate) struct Bounds {
     pub min: Duration,
     pub max: Duration,
     pub granularity: Duration,
+    /// Least of four times the variance, as Linux has it: it adds to the round trip.
+    pub variance_min: Duration,
 }
 
 impl Rtt {
@@ -54,7 +56,8 @@ impl Rtt {
     /// The timeout.
     #[inline]
     pub fn timeout(&self, bounds: &Bounds) -> Duration {
-        let rto = (self.srtt + bounds.granularity.max(self.rttvar * 4)).clamp(bounds.min, bounds.max);
+        let variance = (self.rttvar * 4).max(bounds.granularity).max(bounds.variance_min);
+        let rto = (self.srtt + variance).clamp(bounds.min, bounds.max);
         let factor = 1u64.checked_shl(self.backoff).unwrap_or(u64::MAX);
         Duration::from_ps(rto.ps().saturating_mul(factor)).min(bounds.max)
     }

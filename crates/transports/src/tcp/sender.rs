@@ -251,6 +251,7 @@ impl<A: Algorithm> Sender<A> {
             flow.control = self.algorithm.start(start);
         } else {
             flow.rtt.sample(cx.now - at);
+            flow.control.on_opened(cx.now, cx.now - at);
         }
         if self.poll_user_control(cx, slot) {
             self.queue(slot, cx.now);

@@ -7,7 +7,7 @@
 //! Decisions. Both learn only from acknowledgements that may open the window: a flow that its host's link limits
 //! probes nothing. Linux adds to the length of a train what segmentation offload may delay, four of its largest
 //! bursts at the pacing rate of slow start, which is twice the window in a round trip. A burst here is one segment, as
-//! hosts have no such offload. Absent: Linux's rule that CUBIC grows by 5% a round trip until a loss has been seen.
+//! hosts have no such offload.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use crate::read;
 
 /// Keys of times that may be 0 although others like them may not: delays, spans and beginnings, which no timer waits
 /// for again and again.
-const FROM_ZERO: [&str; 70] = [
+const FROM_ZERO: [&str; 71] = [
     "ack_delta",
     "admissible",
     "after",
@@ -61,6 +61,7 @@ const FROM_ZERO: [&str; 70] = [
     "reroute_compute_max",
     "reroute_delay",
     "reroute_per_hop",
+    "rto_variance_min",
     "send_recv",
     "simple",
     "slack",

@@ -84,9 +84,8 @@ struct Arrived {
 impl V1 {
     /// A flow in STARTUP.
     pub(super) fn new(config: Config, times: Times, start: Start) -> V1 {
-        // BBRInitPacingRate(), with the unloaded round trip as SRTT: the connection has been used before.
-        let bits = start.window_bytes as f64 * 8.0 * config.high_gain;
-        let rate = bits * 1e12 / start.rtt.ps().max(1) as f64;
+        // With the unloaded round trip as SRTT: the connection has been used before.
+        let pacing_rate = first_rate(&config, &start, start.rtt);
         V1 {
             config,
             times,
@@ -98,7 +97,7 @@ impl V1 {
             delivered: 0,
             round: Round::default(),
             full_pipe: FullPipe::default(),
-            pacing_rate: Rate::from_bps(rate as u64),
+            pacing_rate,
             cwnd: start.window_bytes,
             prior_cwnd: 0,
             recovering: false,
@@ -106,6 +105,12 @@ impl V1 {
             arrived: Arrived::default(),
             start,
         }
+    }
+
+    /// The handshake's round trip is the first.
+    pub(super) fn on_opened(&mut self, now: Time, rtt: Duration) {
+        self.rtprop = Some((rtt, now));
+        self.pacing_rate = first_rate(&self.config, &self.start, rtt);
     }
 
     /// BBRUpdateOnACK().
@@ -317,6 +322,12 @@ impl V1 {
     fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
+}
+
+/// BBRInitPacingRate(): the initial window in a round trip, times the gain of STARTUP.
+fn first_rate(config: &Config, start: &Start, srtt: Duration) -> Rate {
+    let bits = start.window_bytes as f64 * 8.0 * config.high_gain;
+    Rate::from_bps((bits * 1e12 / srtt.ps().max(1) as f64) as u64)
 }
 
 #[cfg(test)]

@@ -73,3 +73,32 @@ fn time_in_which_the_window_was_not_full_does_not_count() {
     flow.on_ack(&Ack { now: idle, limited: false, ..Ack::of(MSS) });
     assert_eq!(flow.epoch.unwrap().age, age);
 }
+
+#[test]
+fn linux_grows_by_a_twentieth_until_the_first_loss() {
+    let start = || {
+        let mut flow = super::super::linux::Config::default().start(Start::of(100, MSS));
+        flow.leave_slow_start();
+        flow
+    };
+    // 10 ms are too short for the cubic or for Reno's share: 1.05^10 = 1.629.
+    let (mut flow, mut now) = (start(), Time::ZERO);
+    for _ in 0..10 {
+        round(&mut flow, &mut now, Duration::from_ms(1));
+    }
+    assert!((flow.window - 162.9).abs() < 1.0, "{}", flow.window);
+    // The first loss ends it, a timeout brings it back.
+    congest(&mut flow, Signal::Loss);
+    let before = flow.window;
+    round(&mut flow, &mut now, Duration::from_ms(1));
+    assert!(flow.window < before + 1.0, "{before} {}", flow.window);
+    congest(&mut flow, Signal::Timeout { again: false });
+    (flow.window, flow.threshold) = (100.0, 100.0);
+    round(&mut flow, &mut now, Duration::from_ms(1));
+    assert!((flow.window - 105.0).abs() < 0.2, "{}", flow.window);
+    // RFC 9438 has no such rule.
+    let mut plain = self::flow(100);
+    plain.leave_slow_start();
+    round(&mut plain, &mut now, Duration::from_ms(1));
+    assert!(plain.window < 101.1, "{}", plain.window);
+}

@@ -1,7 +1,11 @@
 use super::*;
 
-const BOUNDS: Bounds =
-    Bounds { min: Duration::from_us(100), max: Duration::from_ms(1), granularity: Duration::from_us(1) };
+const BOUNDS: Bounds = Bounds {
+    min: Duration::from_us(100),
+    max: Duration::from_ms(1),
+    granularity: Duration::from_us(1),
+    variance_min: Duration::ZERO,
+};
 
 #[test]
 fn the_estimate_follows_rfc_6298() {
@@ -41,4 +45,19 @@ fn the_timeout_doubles_until_its_maximum_or_a_sample() {
     assert_eq!(rtt.timeout(&BOUNDS), BOUNDS.max);
     rtt.sample(Duration::from_us(50));
     assert_eq!(rtt.timeout(&BOUNDS), Duration::from_us(150));
+}
+
+#[test]
+fn linux_adds_its_least_to_the_round_trip() {
+    let linux = Bounds { variance_min: Duration::from_us(200), ..BOUNDS };
+    let mut rtt = Rtt::new(Duration::from_us(50));
+    assert_eq!(rtt.timeout(&linux), Duration::from_us(250));
+    // Four times a variance of 60 is more.
+    rtt.sample(Duration::from_us(120));
+    assert_eq!(rtt.timeout(&linux), Duration::from_us(360));
+    let mut rtt = Rtt::new(Duration::from_us(50));
+    for _ in 0..100 {
+        rtt.sample(Duration::from_us(40));
+    }
+    assert_eq!(rtt.timeout(&linux), Duration::from_us(240));
 }

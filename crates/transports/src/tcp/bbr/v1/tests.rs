@@ -165,3 +165,12 @@ fn what_cannot_work_is_refused_by_name() {
         assert_eq!(config.check().unwrap_err().key, key);
     }
 }
+
+#[test]
+fn a_handshake_gives_the_first_round_trip() {
+    let mut flow = flow();
+    let before = flow.pacing_rate;
+    flow.on_opened(Time::from_us(20), RTT * 2);
+    assert_eq!(flow.rtprop, Some((RTT * 2, Time::from_us(20))));
+    assert!(flow.pacing_rate.bps().abs_diff(before.bps() / 2) <= 1);
+}
