@@ -211,17 +211,6 @@ impl Host {
         }
     }
 
-    /// The same host, with several links.
-    pub(crate) fn with_homes(self, homes: Option<MultihomedNic>) -> Host {
-        match homes {
-            Some(homes) => {
-                let mut nic = Link::Several(Box::new(homes));
-                Host { keeps_time: nic.keeps_time() || self.keeps_time, nic, ..self }
-            }
-            None => self,
-        }
-    }
-
     /// The same host, with these ranks of jobs.
     pub(crate) fn with_jobs(self, jobs: Option<HostJobs>) -> Host {
         Host { jobs: jobs.map(Box::new), ..self }

@@ -82,9 +82,9 @@ def import_(
 
     `clearway import sonic config_db.json -o switch.toml` reads SONiC's, `clearway import nic roce.txt -o nic.toml` what
     `grep . /sys/class/net/eth2/ecn/roce_rp/*`, `mlxconfig query` and `mlnx_qos` print. A key that is not modelled is
-    named. With names, `clearway import sonic leaf0=leaf0.json spine0=spine0.json -o fabric.toml`, it is a fabric of those
-    switches. Which ports are linked follows from DEVICE_NEIGHBOR, from LLDP's tables given in the same way, or from
-    --topology.
+    named. With names, `clearway import sonic leaf0=leaf0.json spine0=spine0.json -o fabric.toml`, it is a fabric of
+    those switches. Which ports are linked follows from DEVICE_NEIGHBOR, from LLDP's tables given in the same way, or
+    from --topology.
     """
     said = Said(json_)
     if out.is_dir():

@@ -65,8 +65,8 @@ the time until kernels run) is inferred from the rows that say so; the others ar
 HOSTS = """### Hosts
 
 Round trips of the shortest tenth of all messages on 40 hosts under high load, measured by the authors of Homa/Linux.
-The [costs of software](concepts.md#software-that-costs-time) come from the timeline of lone messages of 100 B. The model
-is a [second attempt](software-measured.md#two-attempts), which was chosen among variants with these numbers in view.
+The [costs of software](concepts.md#software-that-costs-time) come from the timeline of lone messages of 100 B. The
+model is a [second attempt](software-measured.md#two-attempts), which was chosen with these numbers in view.
 15% for the median and 30% for the 99th percentile were chosen before the run.
 
 """

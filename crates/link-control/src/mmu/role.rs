@@ -10,8 +10,8 @@ use units::{Bytes, Problem, Rate, SwitchId};
 
 use super::{Config, GroupSpec, LevelSpec, Maps, MeterSpec, PoolSpec, PortSpec, QueueSpec, Watchdog, resolved};
 
-/// Settings of some switches, in place of all those of `flow_control.mmu` but `quanta` and `refresh`. A key that is left
-/// out has its default, and not the value above.
+/// Settings of some switches, in place of all those of `flow_control.mmu` but `quanta` and `refresh`. A key that is
+/// left out has its default, and not the value above.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleSpec {

@@ -4,6 +4,8 @@ use node::NicControl;
 use node::nic::{MultihomedNic, Nic};
 use units::{PortId, Time};
 
+use super::Host;
+
 /// How a host is joined to the network.
 #[derive(node::State)]
 #[state(given(()))]
@@ -67,6 +69,19 @@ impl Link {
             Link::Open => {}
             Link::Controlled(nic) => tell(nic),
             Link::Several(homes) => homes.nics().for_each(tell),
+        }
+    }
+}
+
+impl Host {
+    /// The same host, with several links.
+    pub(crate) fn with_homes(self, homes: Option<MultihomedNic>) -> Host {
+        match homes {
+            Some(homes) => {
+                let mut nic = Link::Several(Box::new(homes));
+                Host { keeps_time: nic.keeps_time() || self.keeps_time, nic, ..self }
+            }
+            None => self,
         }
     }
 }
