@@ -66,6 +66,9 @@ OTHERS = {
     "tshark ": "not everywhere",
     "clearway-aq ": "needs root and a device",
     "install ": "writes to the machine",
+    "systemctl ": "needs systemd",
+    "curl ": "asks a daemon",
+    "sudo ": "needs root",
     "cd ": "leads to the crate",
 }
 

@@ -15,6 +15,7 @@ macro_rules! list {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize)]
         #[allow(missing_docs, reason = "each variant is documented by its configuration")]
+        #[allow(clippy::large_enum_variant, reason = "a run has one of them, or one for each class of traffic")]
         pub enum $list {
             $(
                 #[default]
@@ -28,6 +29,7 @@ macro_rules! list {
 
         /// What the derived reader of the table form reads.
         #[derive(serde::Deserialize, schemars::JsonSchema)]
+        #[allow(clippy::large_enum_variant, reason = "it is read once")]
         enum Table {
             $(#[serde(rename = $name)] $variant($config),)*
             $(#[serde(rename = $own_name)] $own($own_config),)?

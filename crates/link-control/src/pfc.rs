@@ -18,7 +18,7 @@
 //! these (Pyrrha, section 2.2).
 //!
 //! By default a pause holds until it is lifted, and its frames are never lost. With `quanta` it ends by itself and is
-//! refreshed, as in real switches ([`expiry`]), and links that lose packets lose frames too.
+//! refreshed, as in real switches (`pfc/expiry.rs`), and links that lose packets lose frames too.
 //!
 //! Deliberately absent: watchdogs that drop what a storm holds, and the guaranteed minimum of each queue
 //! (`flow_control = "mmu"` has both).

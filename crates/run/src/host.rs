@@ -22,7 +22,7 @@ pub use self::turns::Starts;
 use crate::jobs::HostJobs;
 use crate::outcome::reasons;
 use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Unlisted};
-use node::nic::{MultihomedNic, Nic, ReceiveLimit};
+use node::nic::{Nic, ReceiveLimit};
 use scenario::ResubmitPolicy;
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in

@@ -122,7 +122,7 @@ class Rpc:
                 "times slower), or see whether its links are down"
             ) from None
         finally:
-            answer.cancel()  # whoever has gone sends nothing again
+            answer.cancel()  # a caller that has gone sends nothing again
 
     def close(self) -> None:
         """Takes no more calls; those that are open fail."""

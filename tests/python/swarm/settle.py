@@ -125,6 +125,8 @@ def _without(scenario: dict[str, Any], key: str) -> bool:
 
 
 NEEDED = ("fabric", "transport", "measure")
+RANKS = 4
+"""Ranks of a job that is made shorter."""
 IN_THE_WAY: dict[str, Any] = {
     "sharing": None,
     "entity": None,
@@ -164,6 +166,11 @@ def _shorter(scenario: dict[str, Any]) -> bool:
     for one in scenario.get("job", []):
         if one.get("iterations", 1) > 1:
             del one["iterations"]
+            return True
+    # A job on all hosts of a large fabric: fewer ranks.
+    for one in scenario.get("job", []):
+        if "steps" in one and one.get("ranks", RANKS + 1) > RANKS:
+            one["ranks"] = RANKS
             return True
     for name in ("job", "traffic"):
         if len(scenario.get(name, [])) > 1:

@@ -4,7 +4,7 @@
 //! notifications arrived. This is the reaction point of ConnectX NICs as HPCC's authors simulate it. Its two clocks
 //! differ from the paper: `alpha` is updated and the rate is cut on fixed clocks that begin with the first
 //! notification. The paper cuts at each notification, and receivers send one in each interval. With `cnp = { packet = {
-//! interval = "50us" } }` and matching intervals it is the paper's algorithm. [`nvidia`] has it under the names and in
+//! interval = "50us" } }` and matching intervals it is the paper's algorithm. `nvidia` has it under the names and in
 //! the units in which NVIDIA documents it.
 
 mod nvidia;

@@ -74,7 +74,7 @@ steps = [{{ all_to_all = {{ bytes = "{bytes}B" }} }}]
 TOKENS, HIDDEN, EXPERTS_OF_A_TOKEN = 128, 7168, 8
 COPIES = TOKENS * EXPERTS_OF_A_TOKEN
 BYTES = {"dispatch": COPIES * (HIDDEN + HIDDEN // 128 * 4 + 16), "combine": COPIES * HIDDEN * 2}
-"""What a rank sends: to dispatch, FP8 with a scale of 4 bytes for each 128 values and 16 bytes that say where the token
+"""Bytes of a rank: to dispatch, FP8 with a scale of 4 bytes for each 128 values and 16 bytes that say where the token
 came from; to combine, BF16."""
 
 
