@@ -280,9 +280,8 @@ SMALL = (
     "later one more often is not explained."
 )
 CUBIC = (
-    "The kernel's Reno-friendly window grows by 0.53 segments in a round trip throughout (`beta_scale` of "
-    "`tcp_cubic.c`), and here, by RFC 9438, by 1 from the window before the last loss on: so more packets are lost "
-    "here, and flows come to equal shares sooner. The reason for `reno` is one here, too."
+    "Windows grow alike after a loss, by 0.53 segments in a round trip. The reason for `reno` is one here, too; whether "
+    "there is another is not explained."
 )
 WHY = {
     **dict.fromkeys(("two/bbr", "eight/bbr", "last/bbr", "equal/bbr", "mix/bbr", "small-buffer/bbr"), BBR),
