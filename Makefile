@@ -84,7 +84,8 @@ aq:
 # kernel TCP in namespaces. KERNEL="quick table-2" chooses experiments, KERNEL=none none. WRITE=1 writes
 # docs/aq-linux.md. COMING=600 has tenants come and go for ten minutes.
 test-kernel:
-	@for package in clang libbpf-dev iproute2 iperf3 bpftool linux-tools-common containernetworking-plugins runc; do \
+	@for package in clang libbpf-dev iproute2 iputils-ping iperf3 bpftool linux-tools-common \
+			containernetworking-plugins runc; do \
 		[ "$$(id -u)" != 0 ] || apt-get install -y --no-install-recommends $$package >/dev/null 2>&1 || true; \
 	done
 	$(MAKE) aq
