@@ -280,8 +280,8 @@ SMALL = (
     "later one more often is not explained."
 )
 CUBIC = (
-    "Windows grow alike after a loss, by 0.53 segments in a round trip. The reason for `reno` is one here, too; whether "
-    "there is another is not explained."
+    "Windows grow alike after a loss, by 0.53 segments in a round trip. The reason for `reno` is one here, too; "
+    "whether there is another is not explained."
 )
 WHY = {
     **dict.fromkeys(("two/bbr", "eight/bbr", "last/bbr", "equal/bbr", "mix/bbr", "small-buffer/bbr"), BBR),
