@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from clearway.peers.answer import Answer
+from clearway.peers.answer import Answer, told
 from clearway.programs import outside
 from clearway.results.result import Result
 from clearway.results.times import time_of
@@ -280,31 +280,9 @@ def _unshare() -> list[str]:
 
 def _stage(request: Path, progress: Callable[[float, int], None] | None) -> tuple[str, str]:
     """Runs a request; the kernel's release, and what was said beside."""
-    version, others = os.uname().release, []
     words = [*_unshare(), sys.executable, str(_HERE / "kernel_stage.py"), str(request)]
-    # A session of its own: an interrupt comes from here. The stage ends when its input does.
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as running:
-        try:
-            assert running.stdout is not None
-            for line in running.stdout:
-                match line.split():
-                    case ["version", said]:
-                        version = said
-                    case ["progress", now, done]:
-                        if progress is not None:
-                            progress(int(now) / 1e12, int(done))
-                    case _:
-                        others.append(line)
-        except BaseException:
-            running.kill()
-            raise
+    # The stage ends when its input does.
+    version, others = told(words, os.uname().release, progress, input_=True)
     return version, "".join(others)
 
 

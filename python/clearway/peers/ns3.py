@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter, deque
@@ -16,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from clearway.peers.answer import Answer
+from clearway.peers.answer import Answer, told
 from clearway.programs import outside
 from clearway.results.result import Result
 from clearway.results.times import time_of
@@ -122,29 +121,7 @@ def run(
         plain = {key: value if isinstance(value, str) else json.dumps(value) for key, value in keys}
         settings.write_text(json.dumps(plain))
         words = [program, str(_HERE / "inside" / "run_ns3.py"), str(_HERE / "inside" / "network_ns3.cc")]
-        version, errors = "3.44", []
-        # A session of its own: an interrupt reaches ns-3 from here, and nothing stays behind.
-        with subprocess.Popen(
-            [*words, *map(str, (asked, settings, answer))],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as running:
-            try:
-                assert running.stdout is not None
-                for line in running.stdout:
-                    match line.split():
-                        case ["version", said]:
-                            version = said
-                        case ["progress", now, done]:
-                            if progress is not None:
-                                progress(int(now) / 1e12, int(done))
-                        case _:
-                            errors.append(line)
-            except BaseException:
-                running.kill()
-                raise
+        version, errors = told([*words, *map(str, (asked, settings, answer))], "3.44", progress)
         # cppyy says of each start that it could not place a `main`. Of a crash the first lines say why.
         said = "".join(line for line in errors if "runStaticInitializersOnce" not in line)
         if not answer.exists():
